@@ -350,10 +350,9 @@ class Reader {
                     config_.acc_elements)) {
       return false;
     }
-    if (is_alu) {
-      return alu_instruction() &&
-             (now_.use_imm || index_fits("acc index read", reach_.src, now_.src_factor_out,
-                                         now_.src_factor_in, config_.acc_elements));
+    if (is_alu) {  // by immediate too: a device may read the source and use the immediate
+      return alu_instruction() && index_fits("acc index read", reach_.src, now_.src_factor_out,
+                                             now_.src_factor_in, config_.acc_elements);
     }
     return now_.reset || (index_fits("inp index", reach_.src, now_.src_factor_out, now_.src_factor_in,
                                      config_.inp_elements) &&

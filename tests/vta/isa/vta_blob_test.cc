@@ -123,6 +123,16 @@ TEST(VtaBlob, InstructionRules) {
                         i.wgt_factor_in = 1;
                       }),
                  kBlobOnchipRange, "wgt index: 1024, limit 1023");
+  // The source that an immediate replaces: a device may read it all the same.
+  expect_refused(with(3,
+                      [](Instruction& i) {
+                        i = alu_imm(AluOp::kAdd, 0, 1, 1);
+                        i.iter_in = 2;
+                        i.src_factor_in = 2047;
+                        i.iter_out = 2;
+                        i.src_factor_out = 1;
+                      }),
+                 kBlobOnchipRange, "acc index read: 2048, limit 2047");
   expect_refused(with(6, [](Instruction& i) { i = gemm(0, 1); }), kBlobFinish,
                  "finish is allowed as the last instruction only");
   expect_refused(with(3, [](Instruction& i) { i = finish(); }), kBlobFinish,
