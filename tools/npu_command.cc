@@ -14,6 +14,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/oplist_listing.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -182,7 +183,7 @@ void disassemble(const DisasmOptions& options) {
     const std::string name = one_line(region.at("name").get<std::string>());
     const std::string format = region.at("blob_format");
     const uint64_t offset = region.at("blob_offset"), bytes = region.at("blob_bytes");
-    if (format != "VTA1" && format != "ETU1") {
+    if (format != "VTA1" && format != "ETU1" && format != "QOP1") {
       throw Failure("plan '" + options.plan + "': region " + std::to_string(i) + " '" + name +
                     "' is a program of format '" + one_line(format) + "', which only its driver can read");
     }
@@ -192,6 +193,13 @@ void disassemble(const DisasmOptions& options) {
     }
     print("program of region " + std::to_string(i) + " '" + name + "' on " +
           one_line(region.at("target").get<std::string>()) + ", " + std::to_string(bytes) + " bytes\n");
+    if (format == "QOP1") {
+      std::string text;
+      if (!list_operators(static_cast<const char*>(plan.bytes()) + offset, bytes, &text))
+        throw Failure("plan '" + options.plan + "': region '" + name + "': " + text);
+      print(text);
+      continue;
+    }
     qplan_npu_reason why{};
     const auto line = [](void*, const char* text) { print(std::string(text) + "\n"); };
     const qplan_npu_status status = qplan_npu_sim_disassemble(static_cast<const char*>(plan.bytes()) + offset,
@@ -208,7 +216,9 @@ void add_disasm(CLI::App& npu) {
   command->add_option("--region", options->region, "Only this one, from 0 in the order of the steps")
       ->type_name("N");
   command->footer(
-      "Regions of the program's memory, then one line per instruction under the names of the operators.\n"
+      "Regions of the program's memory, then one line per instruction under the names of the operators; of "
+      "an\n"
+      "operator list, which drivers of other devices take, one line per operator.\n"
       "Examples:\n"
       "  qplan npu disasm model.qplan | less\n"
       "  qplan npu disasm model.qplan --region 0");

@@ -3,9 +3,11 @@
 usage: skeleton_model_test.py COMMAND LIBRARY [unittest's arguments]
 """
 
+import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -101,6 +103,34 @@ class SkeletonModel(unittest.TestCase):
         result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", f"{self.device},speed=2")
         self.assertEqual(result.returncode, 1)
         self.assertNotIn("was opened without them", result.stderr)
+
+    # Operator lists are the command's to read: no driver is needed.
+    def test_operator_lists_are_listed(self):
+        plan = self.pack(DIGITS)
+        regions = json.loads(self.succeed("inspect", plan, "--json"))["regions"]
+        listed = self.succeed("npu", "disasm", plan)
+        lines = listed.splitlines()
+        self.assertEqual(sum(line.startswith("program of region ") for line in lines), len(regions))
+        operators = [line for line in lines if line[0].isdigit()]
+        layers = re.findall(r'Layer\("([^"]+)"', (REPOSITORY / "samples/train_digits/network.py").read_text())
+        on_the_cpu = ("flat", "probabilities")
+        self.assertEqual([line.split("'")[1] for line in operators],
+                         [name for name in layers if name not in on_the_cpu])
+        # network.py: 24 filters of 3 x 3, stride 2, on pictures of 16 x 16.
+        self.assertRegex(operators[0], r"^0 conv2d 'stem' \(tfl2\): slot 1\+0 int8\[1,16,16,1\] .* -> "
+                                       r"slot \d+\+0 int8\[1,8,8,24\] .*strides 2,2, pads 0,0,1,1, clamp -128\.\.127$")
+        self.assertRegex(operators[-1], r"^0 dense 'classes' .* slot 2\+0 int8\[1,10\]")
+        scratch = [bind["bytes"] for bind in regions[0]["binds"] if bind["use"] == "scratch"]
+        self.assertIn(f"slot 3: scratch, {scratch[0]} bytes", lines)
+        self.assertEqual(self.succeed("npu", "disasm", plan, "--region", "1").splitlines(), lines[-5:])
+        damaged = bytearray(plan.read_bytes())
+        damaged[regions[0]["blob_offset"] + 100] ^= 1
+        content_bytes = int.from_bytes(damaged[24:32], "little")
+        damaged[32:64] = hashlib.sha256(damaged[64:content_bytes]).digest()  # as if the plan had been made so
+        (self.folder / "damaged.qplan").write_bytes(damaged)
+        result = self.run_command("npu", "disasm", self.folder / "damaged.qplan")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("oplist: damaged: the checksum is another", result.stderr)
 
     @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
     def test_models_give_their_golden_bytes(self):

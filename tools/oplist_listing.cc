@@ -1,0 +1,113 @@
+#include "tools/oplist_listing.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "qplan/npu_oplist.h"
+#include "tools/error.h"
+#include "tools/tensor.h"
+#include "tools/words.h"
+
+namespace qplan::tools {
+namespace {
+
+// operator list: QPLAN_NPU_OP_*, by number
+constexpr const char* kOperators[] = {"?", "conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
+
+struct Contract {
+  uint32_t bit;
+  const char* name;
+};
+constexpr Contract kContracts[] = {{QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"},
+                                   {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_I16A, "i16a"},
+                                   {QPLAN_NPU_POT, "pot"},   {QPLAN_NPU_ACC32, "acc32"}};
+
+class Listing {
+ public:
+  explicit Listing(const qplan_oplist& list) : list_(list) {}
+
+  std::string text() {
+    for (uint32_t i = 0; i < list_.header.num_slots; ++i) add_slot(i);
+    for (uint32_t i = 0; i < list_.header.num_ops; ++i) add_operator(i);
+    return std::move(text_);
+  }
+
+ private:
+  void add_slot(uint32_t index) {
+    const qplan_oplist_slot slot = qplan_oplist_slot_at(&list_, index);
+    const char* use = slot.usage == QPLAN_NPU_USE_INPUT     ? "input"
+                      : slot.usage == QPLAN_NPU_USE_OUTPUT  ? "output"
+                      : slot.usage == QPLAN_NPU_USE_WEIGHTS ? "constants"
+                                                            : "scratch";
+    text_ +=
+        "slot " + std::to_string(index) + ": " + use + ", " + count_text(slot.bytes, "byte", "bytes") + "\n";
+  }
+
+  // "slot 3+64 int8[1,8,8,16]"
+  std::string tensor(uint32_t index) const {
+    const qplan_oplist_tensor t = qplan_oplist_tensor_at(&list_, index);
+    const DLDataType dtype = {t.dtype_code, t.dtype_bits, t.dtype_lanes};
+    return "slot " + std::to_string(t.slot) + "+" + std::to_string(t.offset) + " " + dtype_name(dtype) +
+           shape_text(t.shape, static_cast<int32_t>(t.rank));
+  }
+  std::string tensor(const char* name, uint32_t index) const {
+    return index == QPLAN_OPLIST_NONE ? "" : std::string(", ") + name + " " + tensor(index);
+  }
+  static std::string zero_point(int32_t value) { return value == 0 ? "" : " zp " + std::to_string(value); }
+
+  // ", strides 2,2"; "" where all values are the given one.
+  template <size_t N>
+  static std::string numbers(const char* name, const uint32_t (&values)[N], uint32_t usual) {
+    if (std::all_of(std::begin(values), std::end(values), [&](uint32_t value) { return value == usual; }))
+      return "";
+    std::string text;
+    for (const uint32_t value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
+    return std::string(", ") + name + " " + text;
+  }
+
+  void add_operator(uint32_t index) {
+    const qplan_oplist_op op = qplan_oplist_op_at(&list_, index);
+    const auto contract = std::find_if(std::begin(kContracts), std::end(kContracts),
+                                       [&](const Contract& c) { return c.bit == op.contract; });
+    text_ += std::to_string(index) + " " + (op.op < std::size(kOperators) ? kOperators[op.op] : "?");
+    if (op.name != QPLAN_OPLIST_NONE) {
+      const uint64_t names = qplan_oplist_ops_end(&list_.header);
+      text_ += " '" + one_line(reinterpret_cast<const char*>(list_.blob) + names + op.name) + "'";
+    }
+    text_ += std::string(" (") + (contract == std::end(kContracts) ? "?" : contract->name) + "): ";
+    text_ += tensor(op.inputs[0]) + zero_point(op.input_zero_points[0]);
+    if (op.inputs[1] != QPLAN_OPLIST_NONE)
+      text_ += ", " + tensor(op.inputs[1]) + zero_point(op.input_zero_points[1]);
+    text_ += " -> " + tensor(op.output) + zero_point(op.output_zero_point);
+    text_ += tensor("weights", op.weights);
+    if (op.weights != QPLAN_OPLIST_NONE) text_ += zero_point(op.weights_zero_point);
+    text_ += tensor("bias", op.bias);
+    if (op.num_scales != 0) text_ += ", " + count_text(op.num_scales, "scale", "scales");
+    text_ += numbers("window", op.window, 0) + numbers("strides", op.strides, 1) +
+             numbers("dilations", op.dilations, 1) + numbers("pads", op.pads, 0);
+    if ((op.flags & QPLAN_NPU_OP_PAD_VALUE) != 0) text_ += ", pad value " + std::to_string(op.pad_value);
+    if (op.groups != 1) text_ += ", groups " + std::to_string(op.groups);
+    if (op.contract != QPLAN_NPU_ACC32)
+      text_ += ", clamp " + std::to_string(op.clamp_min) + ".." + std::to_string(op.clamp_max);
+    text_ += "\n";
+  }
+
+  const qplan_oplist& list_;
+  std::string text_;
+};
+
+}  // namespace
+
+bool list_operators(const void* blob, uint64_t bytes, std::string* text) {
+  qplan_oplist list = {};
+  qplan_npu_reason why = {};
+  if (qplan_oplist_open(blob, bytes, &list, &why) != QPLAN_NPU_OK) {
+    *text = why.text;
+    return false;
+  }
+  *text = Listing(list).text();
+  return true;
+}
+
+}  // namespace qplan::tools
