@@ -100,4 +100,4 @@ for model in "${models[@]}"; do
     -kernel "$image" > "$folder/run.txt" 2>&1 || { echo "firmware.sh: $model:"; cat "$folder/run.txt"; } >&2
   arm-none-eabi-nm -CS --numeric-sort "$image" > "$folder/symbols.txt"
 done
-python3 "$root/benchmarks/report/firmware.py" "$output" ${tables[@]+"${tables[@]}"} "${models[@]}"
+python3 "$root/benchmarks/report/firmware.py" "$output" "$core" ${tables[@]+"${tables[@]}"} "${models[@]}"

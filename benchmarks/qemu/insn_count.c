@@ -53,8 +53,8 @@ struct counts {
 };
 static struct counts now, at_begin, at_end;
 
-/* By address of a block, of code in the first 16 MiB of memory, whose instructions have at least two bytes.
- */
+/* By address of a block, of code in the same 16 MiB of memory as `begin`, from a multiple of 16 MiB on. An
+ * instruction has at least two bytes. */
 #define NUM_BLOCKS ((size_t)8 << 20)
 static uint64_t *blocks, *blocks_at_begin;
 
@@ -135,8 +135,11 @@ static void report(plugin_id id, void* user) {
       fprintf(file, "segment %" PRIx64 " ", segments[i].mark);
       print_difference(file, segments[i].at, i + 1 < num_segments ? segments[i + 1].at : at_end);
     }
+    const uint64_t first = begin_address / (2 * NUM_BLOCKS) * (2 * NUM_BLOCKS);
     for (size_t i = 0; i < NUM_BLOCKS; ++i) {
-      if (blocks_at_begin[i] != 0) fprintf(file, "block %zx %" PRIu64 "\n", 2 * i, blocks_at_begin[i]);
+      if (blocks_at_begin[i] != 0) {
+        fprintf(file, "block %" PRIx64 " %" PRIu64 "\n", first + 2 * i, blocks_at_begin[i]);
+      }
     }
     fputs("total ", file);
     print_difference(file, at_begin, at_end);

@@ -1,6 +1,6 @@
 """Tables of what benchmarks/firmware.sh counted.
 
-usage: firmware.py FOLDER [--start] [--steps] [--functions] MODEL...
+usage: firmware.py FOLDER CORE [--start] [--steps] [--functions] MODEL...
 
 FOLDER/MODEL has counts.txt (benchmarks/qemu/insn_count.c), symbols.txt (nm), inspect.json and run.txt.
 """
@@ -11,16 +11,24 @@ import pathlib
 import re
 import sys
 
-# Instructions of one invoke, millions, on a Cortex-M4: the goal; TensorFlow Lite Micro with its reference kernels, and with
+# Instructions of one invoke, millions, by core: the goal; TensorFlow Lite Micro with its reference kernels, and with
 # CMSIS-NN at -O2 (2026-11, the same method).
 GOALS = {
-    "kws_ref_model": (3.9, 43.0, 7.70),
-    "person_detect": (9.0, 95.7, 22.9),
-    "pretrainedResnet_quant": (14.5, 107.4, 29.9),
-    "ad01_int8": (0.33, 1.95, 0.583),
+    "cortex-m4": {
+        "kws_ref_model": (3.9, 43.0, 7.70),
+        "person_detect": (9.0, 95.7, 22.9),
+        "pretrainedResnet_quant": (14.5, 107.4, 29.9),
+        "ad01_int8": (0.33, 1.95, 0.583),
+    },
+    "cortex-m55": {
+        "kws_ref_model": (1.1, "-", 1.81),
+        "person_detect": (3.6, "-", 6.51),
+        "pretrainedResnet_quant": (2.8, "-", 4.91),
+        "ad01_int8": (0.075, "-", 0.150),
+    },
 }
 # Of opening a plan with its digest and init.
-START_GOALS = {"person_detect": (10, "-", "-")}
+START_GOALS = {"cortex-m4": {"person_detect": (10, "-", "-")}}
 
 
 class Symbols:
@@ -89,12 +97,12 @@ def functions_table(blocks, symbols, total):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    options = {argument for argument in sys.argv[2:] if argument.startswith("--")}
+    folder, core = pathlib.Path(sys.argv[1]), sys.argv[2]
+    options = {argument for argument in sys.argv[3:] if argument.startswith("--")}
     rows = [("model", "M instructions", "M loads", "M stores", "a MAC", "goal", "TFLM", "TFLM+CMSIS-NN", "memory", "output")]
     failed = False
-    goals = START_GOALS if "--start" in options else GOALS
-    for model in (argument for argument in sys.argv[2:] if not argument.startswith("--")):
+    goals = (START_GOALS if "--start" in options else GOALS).get(core, {})
+    for model in (argument for argument in sys.argv[3:] if not argument.startswith("--")):
         of_model = folder / model
         said = dict(line.split() for line in (of_model / "run.txt").read_text(encoding="utf-8").splitlines()
                     if len(line.split()) == 2)
