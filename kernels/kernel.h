@@ -36,8 +36,9 @@ struct KernelVariant {
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
-  // Whether each call repeats work, so that one long range takes less than short ones: rows at the borders of
-  // ranges, or what is prepared for all work items of a call.
+  // Whether each call repeats work that may take as long as its work items, so that one long range takes much
+  // less than short ones: rows at the borders of ranges, or weights that are packed. Less does not count,
+  // such as the table that softmax makes.
   bool calls_repeat_work = false;
 
   bool accepts(const void* args) const { return refusal(args) == Refusal::kNone; }
@@ -46,10 +47,11 @@ struct KernelVariant {
 // "its weights are in a layout that the variant does not read"; "" for kNone.
 const char* refusal_text(Refusal refusal);
 
-// Most calls that a step's work items of one thread become where calls repeat work.
+// Where calls repeat work, the work items of a step that one thread has are done in at most so many calls.
 inline constexpr uint64_t kMaxRepeatingCalls = 16;
 
-// Work items of one call, for calls of about `limit` elementary operations, of a step with that many in all.
+// How many work items a call has, where it shall have about `limit` elementary operations, of a step that has
+// `work` operations in `work_items` work items.
 constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t work, uint64_t limit,
                                        uint32_t work_items) {
   const uint64_t calls = work / limit;
@@ -99,7 +101,7 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
   return variant;
 }
 
-// For families whose vector variants prepare something in each call that all work items of the call use.
+// For families whose vector variants pack weights in each call, which all work items of the call use.
 constexpr KernelVariant with_repeated_work(KernelVariant variant) {
   if (variant.isa != QPLAN_ISA_REFERENCE) variant.calls_repeat_work = true;
   return variant;

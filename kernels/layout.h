@@ -79,21 +79,19 @@ __attribute__((always_inline)) constexpr uint64_t layout_block(uint16_t layout) 
 }
 
 // Whether weights have zeros where a tap is no whole number of groups, which steps are refused without:
-// variants multiply them by the bytes that follow the tap in memory. In other layouts variants fill up copied
-// rows with the zero point, so that weights there add nothing.
+// variants multiply them by the bytes that follow the tap in memory. Not so in layouts without groups, and in
+// those whose variants fill up copied rows with the zero point, so that weights there add nothing.
 constexpr bool layout_needs_zeros(uint16_t layout) {
   switch (layout) {
-    case kLayout_o16r4:
-    case kLayout_o16i4:
-    case kLayout_o16z4:
-    case kLayout_o16r8:
-    case kLayout_o16i8:
-    case kLayout_o16z8:
-    case kLayout_o2r4:
-    case kLayout_o2h4:
-      return true;
-    default:
+    case kLayout_ohwi:
+    case kLayout_hwo16:
+    case kLayout_o16k4:
+    case kLayout_o4k4:
+    case kLayout_o4h4:
+    case kLayout_o4k16:
       return false;
+    default:
+      return true;
   }
 }
 

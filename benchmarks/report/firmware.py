@@ -27,7 +27,7 @@ GOALS = {
         "ad01_int8": (0.075, "-", 0.150),
     },
 }
-# Of opening a plan with its digest and init.
+# What opening a plan with its digest and init take together, as above.
 START_GOALS = {"cortex-m4": {"person_detect": (10, "-", "-")}}
 
 

@@ -64,9 +64,9 @@ ITEM = re.compile(r"^ {1,3}(\w+(?:, \w+)*): (.*)$")
 
 
 def prose(text, first="", rest=""):
-    """One paragraph, wrapped. What stands in backquotes is code; Markdown interprets nothing else of it."""
+    """One paragraph, wrapped. What is in backquotes is code; Markdown interprets nothing else of it."""
     pieces = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    text = "".join(piece if piece.startswith("`") else re.sub(r"([_*<])", r"\\\1", piece) for piece in pieces)
+    text = "".join(piece if piece.startswith("`") else re.sub(r"([_*<`])", r"\\\1", piece) for piece in pieces)
     return textwrap.fill(text, 110, initial_indent=first, subsequent_indent=rest, break_long_words=False,
                          break_on_hyphens=False)
 

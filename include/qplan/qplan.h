@@ -180,7 +180,10 @@ typedef struct qplan_platform {
   uint32_t yield_work; /* elementary operations (qplan_plan_work) of a piece, which may have up to twice as
                           many; 0, or more than 2^26: 2^26. A piece is at least one work item of its kernel:
                           a row of outputs of most, a whole image of some, a whole cascade that works in
-                          place. Steps whose pieces repeat work have at most 16 pieces a thread. */
+                          place. A step has at most 16 pieces a thread where pieces compute rows at their
+                          borders again or pack weights: cascades, products of two activations, transposed
+                          convolutions. Pieces of some other kernels prepare a little, such as a table of
+                          256 entries: some thousand operations are the least that is sensible. */
 } qplan_platform;
 
 /* ---- kernels: passed in, never registered in a global, so that the linker drops what is not used ---- */
@@ -278,10 +281,10 @@ typedef struct qplan_session_config {
   uint32_t num_devices;
   uint32_t on_npu_failure; /* QPLAN_NPU_FALLBACK, ... */
   uint32_t npu_flags;      /* QPLAN_NPU_VERIFY, ... */
-  uint32_t npu_timeout_us; /* until a job is cancelled, and again until its device is reset, and again after
-                              that. 0: one second, or 16 times the job's estimate if that is more, at most
-                              ten minutes; one second after the cancel, one after the reset. By
-                              platform.now_ns; without it, time in waits counts */
+  uint32_t npu_timeout_us; /* a job may take so long, then it is cancelled; so long after the cancel its
+                              device is reset, and so long after the reset it is lost. 0: a job may take one
+                              second, or 16 times its estimate if that is more, at most ten minutes; cancel
+                              and reset one second each. Time is platform.now_ns, without it that in waits */
   uint64_t max_work;       /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
                               0: no limit */
 } qplan_session_config;

@@ -27,8 +27,8 @@
 // or, with residual_is_a, of the two the other way round.
 //
 // Weights are in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
-// hwo16, o4k4 and o4h4. There are zeros after taps where layout_needs_zeros. bias, multiplier, shift and scale
-// have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
+// hwo16, o4k4 and o4h4. Taps are followed by zeros where layout_needs_zeros says so. bias, multiplier, shift
+// and scale have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
 // (kernels/numeric/requantize.h, FloatEpilogue).
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_H_

@@ -19,7 +19,7 @@ struct GatherArgs {
 
   const uint8_t* input = nullptr;  // where position 0 of every axis reads
   uint8_t* output = nullptr;
-  uint64_t block_bytes = 1;  // of a block, contiguous in the input and in the output
+  uint64_t block_bytes = 1;  // which are contiguous in the input and in the output
   uint32_t rows = 1;         // the product of extents but the last; fits int32
   // Axes of the output around a block, outermost first; neighbours that can be counted through are merged.
   uint32_t rank = 1;  // at least 1

@@ -28,7 +28,7 @@ constexpr uint64_t saturating_sum(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-// power: of two. Division of 64 bits is a function of its own on processors of 32.
+// power: a power of two. Division of 64 bits is a function of its own on processors of 32.
 constexpr bool is_multiple(uint64_t n, uint32_t power) { return (n & (power - 1)) == 0; }
 
 // round_up(n, m) for m > 0; the caller knows that the result fits.

@@ -17,8 +17,8 @@ uint64_t work_per_call(const qplan_platform& platform) {
   return is_smaller ? platform.yield_work : kWorkPerCall;
 }
 
-// All of them where the session's steps are small.
-uint32_t work_items_per_call(const Session& session, const StepRecord& step, const void* args,
+// A session whose steps together have less work than a call may have divides none of them.
+uint32_t step_items_per_call(const Session& session, const StepRecord& step, const void* args,
                              uint32_t work_items) {
   const uint64_t limit = work_per_call(session.platform);
   if (session.work <= limit) return work_items;
@@ -86,7 +86,7 @@ __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, Ste
   const StepRecord& record = session.steps[i];
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
-  work->per_call = work_items_per_call(session, record, args, work->work_items);
+  work->per_call = step_items_per_call(session, record, args, work->work_items);
   work->tasks =
       num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool.num_threads);
 }

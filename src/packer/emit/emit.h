@@ -31,7 +31,7 @@ std::vector<EmittedFile> emit_c(const format::PlanView& view, std::span<const ui
                                 const EmitOptions& options);
 
 // ---- parts of both forms ----
-// Elementary operations between two calls of QPLAN_YIELD; a piece may have up to twice as many.
+// QPLAN_YIELD is called after pieces of so many elementary operations, at most twice as many (docs/work.md).
 inline constexpr uint32_t kYieldWork = 1u << 17;
 // The header: sizes, descriptors of inputs and outputs, the functions. memory_bytes: expressions of C.
 struct HeaderFigures {

@@ -47,7 +47,7 @@ TEST(Families, EndWithTheReference) {
 }
 
 // One long range packs less often than several short ones.
-TEST(Families, VariantsThatPackWeightsInEachCallShareWork) {
+TEST(Families, VariantsThatPackWeightsInEachCallRepeatWork) {
   for (const KernelFamily* family : {&kBatchMatmulFamily, &kConv2dTransposeFamily}) {
     for (uint32_t i = 0; i < family->num_variants; ++i) {
       const KernelVariant& variant = family->variants[i];
