@@ -57,6 +57,8 @@ uint64_t weighted_macs(ModelFile& file, const tflite::Operator& op) {
     }
     if (positions == 0 && op.outputs() != nullptr && op.outputs()->size() > 0)
       positions = positions_of(file.tensor(op.outputs()->Get(0)));
+  } catch (const tfl::ExpandsTooMuch&) {
+    throw;
   } catch (const PackError&) {  // of a tensor that is broken
     return 0;
   }

@@ -71,11 +71,11 @@ std::string filled(std::string_view page, Function text_of) {
 Json cpu_steps(std::string_view plan) {
   Json rows = Json::array();
   if (plan.empty()) return rows;
-  const Json inspected = ir::parse_json(plan);
+  std::string reason = "has no steps";
+  const Json inspected = ir::parse_json(plan, &reason);
   if (!inspected.is_object() || !inspected.contains("steps")) {
-    throw PackError(
-        QPLAN_MODEL_INVALID,
-        "explain: what inspect states of the plan is no JSON of this program's; pack the plan again");
+    throw PackError(QPLAN_MODEL_INVALID,
+                    "explain: what inspect states of the plan " + reason + "; pack the plan again");
   }
   for (const Json& step : inspected.at("steps")) {
     if (!step.contains("variants")) continue;
@@ -98,11 +98,10 @@ Json cpu_steps(std::string_view plan) {
 }  // namespace
 
 std::string explain_html(std::string_view json, std::string_view title, std::string_view plan) {
-  Json data = ir::parse_json(json);
-  if (!data.is_object() || !data.contains("units")) {
-    throw PackError(QPLAN_MODEL_INVALID,
-                    "explain: the placement is no JSON of this program's; pack the plan again");
-  }
+  std::string reason = "has no units";
+  Json data = ir::parse_json(json, &reason);
+  if (!data.is_object() || !data.contains("units"))
+    throw PackError(QPLAN_MODEL_INVALID, "explain: the placement " + reason + "; pack the plan again");
   // Bytes of a name that are no UTF-8 become U+FFFD, in the data as in the title.
   data["title"] = ir::parse_json(ir::json_text(std::string(title))).get<std::string>();
   data["cpu_steps"] = cpu_steps(plan);

@@ -55,8 +55,9 @@ std::optional<ir::Ints> asked_extents(const OpContext& op, size_t count) {
   return extents;
 }
 
-// Chooses the pads that leave so many outputs. ONNX has no rule for more outputs than the natural ones: they
-// follow the others, as in its conformance case convtranspose_output_shape.
+// Chooses the pads that leave so many outputs. Where that is more than there are naturally, the others follow
+// them, as in ONNX's conformance case convtranspose_output_shape and in ONNX Runtime; the operator's
+// equations would make both pads negative.
 void pad_for(int64_t outputs, bool is_odd_at_end, Axis* axis) {
   const int64_t total = axis->natural() - outputs;
   axis->split_pads(std::max<int64_t>(total, 0), is_odd_at_end);
@@ -76,12 +77,24 @@ std::vector<Axis> read_axes(const OpContext& op, const ir::Shape& data, const ir
   for (size_t i = 0; i < count; ++i) {
     Axis axis{window.axes[i], padding[i]};
     int64_t spread = 0;
-    if (!checked_mul(axis.extent, axis.stride, &spread) || std::max(spread, axis.covered()) > kMaxWindow) {
-      throw Unsupported{cat("an axis of ", axis.extent, ", stride ", axis.stride, " and a window of ",
-                            axis.covered(), ", more than ", kMaxWindow, " elements")};
+    if (!checked_mul(axis.extent, axis.stride, &spread) || spread > kMaxWindow) {
+      throw Unsupported{cat("an axis of ", axis.extent, " elements at stride ", axis.stride, ", more than ",
+                            kMaxWindow, " with the zeros between them")};
+    }
+    if (axis.covered() > kMaxWindow)
+      throw Unsupported{cat("a window of ", axis.covered(), ", more than ", kMaxWindow, " elements")};
+    if (is_same && !shape && spread > axis.natural()) {
+      throw Unsupported{cat("auto_pad SAME and a window of ", axis.covered(), " at stride ", axis.stride,
+                            ", for which ONNX's operator and its shape inference have ", spread, " and ",
+                            axis.natural(), " outputs; state output_shape or pads instead")};
     }
     if (shape || is_same) pad_for(shape ? (*shape)[i] : spread, is_upper, &axis);
-    if (const int64_t outputs = axis.natural() - axis.pad_begin - axis.pad_end; outputs >= kMaxWindow)
+    const int64_t outputs = axis.natural() - axis.pad_begin - axis.pad_end;
+    if (outputs < 1) {
+      throw Unsupported{cat("pads of ", axis.pad_begin, " and ", axis.pad_end, ", which leave nothing of ",
+                            axis.natural(), " outputs")};
+    }
+    if (outputs >= kMaxWindow)
       throw Unsupported{cat("an output axis of ", outputs, " elements, more than ", kMaxWindow - 1)};
     axes.push_back(axis);
   }

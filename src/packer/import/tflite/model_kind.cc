@@ -136,6 +136,8 @@ class Survey {
     if (operands == nullptr || i >= operands->size()) return nullptr;
     try {
       return &file_.tensor(operands->Get(static_cast<flatbuffers::uoffset_t>(i)));
+    } catch (const ExpandsTooMuch&) {
+      throw;
     } catch (const PackError&) {
       return nullptr;
     }
