@@ -29,7 +29,6 @@ bool choose_block(const Config& config, Kernel* kernel) {
   bool is_found = false;
   std::tuple<uint64_t, uint64_t, uint32_t> least = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
   Kernel k = *kernel;
-  k.blockdep = 0;
   const uint32_t end_h = std::min(kMaxBlockH, round_up(k.ofm.h, config.unit_h));
   const uint32_t end_w = std::min(kMaxBlockW, round_up(k.ofm.w, config.unit_w));
   const uint32_t whole_d = round_up(k.ofm.d, config.unit_d);

@@ -6,7 +6,7 @@
 
 namespace qplan::ethosu::compiler {
 
-// Sets block, weight order and BLOCKDEP 0: of the blocks that fit SHRAM the one with the least estimated
+// Sets block and weight order: of the blocks that fit SHRAM the one with the least estimated
 // cycles, of equal ones the one that fetches least. False where none fits.
 bool choose_block(const Config& config, Kernel* kernel);
 

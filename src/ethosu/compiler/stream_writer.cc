@@ -1,5 +1,6 @@
 #include "src/ethosu/compiler/stream_writer.h"
 
+#include "src/ethosu/isa/blockdep.h"
 #include "src/ethosu/isa/blocks.h"
 
 namespace qplan::ethosu::compiler {
@@ -137,7 +138,9 @@ void StreamWriter::add(Kernel k) {
   set(kIfmIbEnd, use.ib_end);
   set(kAbStart, use.ab_start);
   if (k.has_ifm2) set(kIfm2IbStart, use.ifm2_ib_start);
-  set(kBlockdep, k.blockdep);
+  k.cores = config_.cores;  // as the device reads it: all kernels run on all cores
+  set(kBlockdep, previous_ ? safe_blockdep(*previous_, k) : 0);
+  previous_ = k;
   Command operation;
   switch (k.kind) {
     case KernelKind::kConv:
@@ -156,8 +159,6 @@ void StreamWriter::add(Kernel k) {
       break;
   }
   write(operation);
-  // As the device reads it: all kernels run on all cores.
-  k.cores = config_.cores;
   const uint64_t cycles = kernel_cycles(config_, k);
   time_.start_kernel(cycles);
   total_ += cycles;
@@ -181,6 +182,7 @@ void StreamWriter::add(const Transfer& transfer) {
 void StreamWriter::wait_kernels(uint32_t unfinished) {
   write({kOpKernelWait, false, static_cast<uint16_t>(unfinished), 0});
   time_.wait_kernels(unfinished);
+  if (unfinished == 0) previous_.reset();
 }
 
 void StreamWriter::wait_transfers(uint32_t unfinished) {

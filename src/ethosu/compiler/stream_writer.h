@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ class StreamWriter {
   explicit StreamWriter(const Config& config);
 
   void label(std::string name);
-  // SHRAM registers are set here; the block is chosen.
+  // SHRAM registers and BLOCKDEP are set here; the block is chosen.
   void add(Kernel kernel);
   void add(const Transfer& transfer);
   void wait_kernels(uint32_t unfinished);
@@ -55,6 +56,7 @@ class StreamWriter {
   std::vector<Label> labels_;
   std::map<uint16_t, uint16_t> values0_;
   std::map<uint16_t, std::pair<uint16_t, uint32_t>> values1_;
+  std::optional<Kernel> previous_;  // the kernel before; none: it has ended
   TimeLine time_;
   uint32_t kernels_ = 0;
   uint64_t total_ = 0;
