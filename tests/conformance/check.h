@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "qplan/npu_target.h"
+#include "src/packer/target/external/external.h"
 
 namespace qplan::conformance {
 
@@ -43,7 +44,7 @@ std::vector<Check> queue_checks();
 inline void require(bool holds, const std::string& text) {
   if (!holds) throw Failed(text);
 }
-std::string status_text(qplan_npu_status status);  // "-1 (E_ARGUMENT)"
+using target::external::status_text;
 inline void require_status(qplan_npu_status actual, qplan_npu_status expected, const std::string& what) {
   if (actual != expected)
     throw Failed(what + " returned " + status_text(actual) + ", expected " + status_text(expected));

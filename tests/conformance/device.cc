@@ -25,27 +25,6 @@ uint64_t host_ns(void*) {
 
 }  // namespace
 
-std::string status_text(qplan_npu_status status) {
-  static const std::map<qplan_npu_status, const char*> kNames = {{QPLAN_NPU_OK, "OK"},
-                                                                 {QPLAN_NPU_PENDING, "PENDING"},
-                                                                 {QPLAN_NPU_E_ARGUMENT, "E_ARGUMENT"},
-                                                                 {QPLAN_NPU_E_VERSION, "E_VERSION"},
-                                                                 {QPLAN_NPU_E_UNSUPPORTED, "E_UNSUPPORTED"},
-                                                                 {QPLAN_NPU_E_BLOB, "E_BLOB"},
-                                                                 {QPLAN_NPU_E_MEMORY, "E_MEMORY"},
-                                                                 {QPLAN_NPU_E_BUSY, "E_BUSY"},
-                                                                 {QPLAN_NPU_E_CANCELLED, "E_CANCELLED"},
-                                                                 {QPLAN_NPU_E_OFF, "E_OFF"},
-                                                                 {QPLAN_NPU_E_TIMEOUT, "E_TIMEOUT"},
-                                                                 {QPLAN_NPU_E_BUS, "E_BUS"},
-                                                                 {QPLAN_NPU_E_ILLEGAL, "E_ILLEGAL"},
-                                                                 {QPLAN_NPU_E_RESET, "E_RESET"},
-                                                                 {QPLAN_NPU_E_LOST, "E_LOST"},
-                                                                 {QPLAN_NPU_E_ABSENT, "E_ABSENT"}};
-  const auto found = kNames.find(status);
-  return std::to_string(status) + (found == kNames.end() ? "" : std::string(" (") + found->second + ")");
-}
-
 // ---- hooks
 
 Hooks::Hooks() {

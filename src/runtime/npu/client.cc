@@ -212,57 +212,6 @@ qplan_status recover(Session* session, NpuDevice* device) {
 
 }  // namespace
 
-const char* npu_status_text(qplan_npu_status status) {
-  switch (status) {
-    case QPLAN_NPU_OK:
-      return "";
-    case QPLAN_NPU_E_ARGUMENT:
-      return "wrong argument";
-    case QPLAN_NPU_E_VERSION:
-      return "made for another version or other capabilities";
-    case QPLAN_NPU_E_UNSUPPORTED:
-      return "not supported";
-    case QPLAN_NPU_E_BLOB:
-      return "damaged blob";
-    case QPLAN_NPU_E_MEMORY:
-      return "no memory left";
-    case QPLAN_NPU_E_ONCHIP:
-      return "memory on the chip is in use";
-    case QPLAN_NPU_E_BUSY:
-      return "busy";
-    case QPLAN_NPU_E_CANCELLED:
-      return "cancelled";
-    case QPLAN_NPU_E_OFF:
-      return "powered off";
-    case QPLAN_NPU_E_TIMEOUT:
-      return "timeout";
-    case QPLAN_NPU_E_BUS:
-      return "bus error";
-    case QPLAN_NPU_E_ILLEGAL:
-      return "illegal instruction";
-    case QPLAN_NPU_E_HAZARD:
-      return "hazard";
-    case QPLAN_NPU_E_RESET:
-      return "the device was reset";
-    case QPLAN_NPU_E_LOST:
-      return "the device went away";
-    case QPLAN_NPU_E_ABSENT:
-      return "there is no such device";
-    default:
-      break;
-  }
-  switch (QPLAN_NPU_CLASS(status)) {
-    case QPLAN_NPU_CLASS_MISTAKE:
-      return "refused";
-    case QPLAN_NPU_CLASS_CPU_NOW:
-      return "not possible now";
-    case QPLAN_NPU_CLASS_RESET:
-      return "device error";
-    default:
-      return "device gone";
-  }
-}
-
 void put_text(const char* text, char (&to)[kNpuTextBytes]) {
   Error printable;
   printable << text;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "format/plan_view.h"
+#include "src/runtime/npu/status.h"
 #include "src/runtime/session.h"
 
 namespace qplan {
@@ -31,6 +32,7 @@ static_assert(alignof(NpuBuffer) <= alignof(qplan_buffer), "qplan_buffer is ABI"
 // The parts of the code that talks to drivers: qplan_npu_client_default.
 //
 //   client.cc    devices taken into use, given back, recovered; the table
+//   status.cc    the texts of status codes
 //   load.cc      blobs, and what their programs want bound
 //   transfer.cc  inputs and outputs between the session's tensors and the device's buffers
 //   arrange.cc   ... and between their arrangements
@@ -43,8 +45,6 @@ inline const format::NpuStep& step_of(const Session& session, const NpuRegion& r
 inline const char* name_of_target(const Session& session, const NpuDevice& device) {
   return session.plan.plan().targets()->Get(device.target)->name()->c_str();
 }
-// "bus error"; of a number that only a later ABI names, of its class.
-const char* npu_status_text(qplan_npu_status status);
 // Copies as much as there is room for, made printable: texts may be a driver's.
 void put_text(const char* text, char (&to)[kNpuTextBytes]);
 // A record of a reason or report that the driver filled: its text ends, whatever the driver wrote.

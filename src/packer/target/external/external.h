@@ -71,7 +71,7 @@ bool asks_scratch(const qplan_npu_target& library);
 // no driver, or this machine has no device of these capabilities.
 std::string driver_refusal(const Library& library, const std::string& options, uint64_t capabilities_hash,
                            const CompiledRegion& region);
-// Writes a status as "-1 (E_ARGUMENT)".
+// Writes a status as "-1 (E_ARGUMENT)", or as "-9" where the ABI has no name for it.
 std::string status_text(qplan_npu_status status);
 
 // Targets from outside the tree: shared libraries that describe a device (include/qplan/npu_target.h).

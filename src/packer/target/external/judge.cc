@@ -8,6 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
+#include "src/runtime/npu/status.h"
 
 namespace qplan::target::external {
 namespace {
@@ -98,27 +99,6 @@ constexpr Capability kCapabilities[] = {
 constexpr uint32_t kMostReasons = 16;
 constexpr uint32_t kNoCode = UINT32_MAX;  // of a reason that the library did not write
 
-const char* status_name(qplan_npu_status status) {
-  switch (status) {
-    case QPLAN_NPU_PENDING:
-      return "PENDING";
-    case QPLAN_NPU_E_ARGUMENT:
-      return "E_ARGUMENT";
-    case QPLAN_NPU_E_VERSION:
-      return "E_VERSION";
-    case QPLAN_NPU_E_UNSUPPORTED:
-      return "E_UNSUPPORTED";
-    case QPLAN_NPU_E_BLOB:
-      return "E_BLOB";
-    case QPLAN_NPU_E_MEMORY:
-      return "E_MEMORY";
-    case QPLAN_NPU_E_ABSENT:
-      return "E_ABSENT";
-    default:
-      return "a status of another function";
-  }
-}
-
 std::string operator_label(const qplan_npu_op& op) {
   // operator list: QPLAN_NPU_OP_*, by number
   constexpr const char* kOps[] = {"conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
@@ -161,7 +141,10 @@ std::string reason_text(const qplan_npu_reason& reason) {
 
 }  // namespace
 
-std::string status_text(qplan_npu_status status) { return cat(status, " (", status_name(status), ")"); }
+std::string status_text(qplan_npu_status status) {
+  const std::string name = npu_status_name(status);
+  return name.empty() ? cat(status) : cat(status, " (", name, ")");
+}
 
 std::vector<std::string> capability_violations(const qplan_npu_capabilities& capabilities,
                                                const qplan_npu_op& op) {
