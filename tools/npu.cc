@@ -5,7 +5,7 @@
 
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
-#include "src/base/short_name.h"
+#include "src/base/blob_format.h"
 #include "tools/error.h"
 #include "tools/reports.h"
 
@@ -67,9 +67,10 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
   command.add_flag("--npu-verify", options.verify,
                    "Run every region on the CPU too; other bytes are an error");
   command
-      .add_option(
-          "--npu-timeout-ms", options.timeout_ms,
-          "Until a job counts as hung (default 1000, or 16 times a longer estimate; 60000 on the simulator)")
+      .add_option("--npu-timeout-ms", options.timeout_ms,
+                  "Until a job is cancelled, and again until its device is reset (default 1000, or 16 times "
+                  "the job's "
+                  "estimate if that is more, at most ten minutes; 60000 on the simulator)")
       ->type_name("MS")
       ->check([](const std::string& text) {
         uint32_t value = 0;
@@ -160,14 +161,14 @@ std::string format_mismatch(const PlanTarget& target, const qplan_host_device& d
          "'; --driver LIB names the library of its driver";
 }
 
-// The options of the plan's target that the user does not set, before those of the user.
-std::string with_plan_options(const std::string& plan, const std::string& text) {
+// The options of the plan's target that the user does not set.
+std::string options_not_in(const std::string& text, const std::string& plan) {
   std::string result;
   for (const std::string& option : CLI::detail::split(plan, ',')) {
     if (option.empty() || has_key(text, option.substr(0, option.find('=')))) continue;
     result = joined(result, option);
   }
-  return joined(result, text);
+  return result;
 }
 
 }  // namespace
@@ -217,35 +218,39 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
     // The simulator becomes what the plan was made for, unless the user says which device it is.
     if (name == kSimulator) {
       const bool is_chosen = has_key(text, "sram") || has_key(text, "multiply");
-      open(target, options, {is_chosen ? text : joined(simulator_options(target), text)}, platform);
+      open(target, options, {"", is_chosen ? text : joined(simulator_options(target), text)}, platform);
     } else {  // a driver need not know the options of its target
-      const std::string whole = with_plan_options(target.options, text);
-      open(target, options, whole == text ? std::vector{text} : std::vector{whole, text}, platform);
+      open(target, options, {options_not_in(text, target.options), text}, platform);
     }
   }
 }
 
-void NpuDevices::open(const PlanTarget& target, const NpuOptions& options,
-                      const std::vector<std::string>& texts, const qplan_platform* platform) {
+void NpuDevices::open(const PlanTarget& target, const NpuOptions& options, const OpenOptions& given,
+                      const qplan_platform* platform) {
   qplan_host_device device{};
   qplan_error error = make_error();
-  qplan_status status = QPLAN_INVALID_ARGUMENT;
-  std::string refused;
-  for (size_t i = 0; i < texts.size() && status == QPLAN_INVALID_ARGUMENT; ++i) {
-    if (i > 0) refused = error.text;
+  const auto attempt = [&](const std::string& text) {
     device = {};
     device.struct_size = sizeof device;
     error = make_error();
-    status = qplan_host_device_open(driver_->get(), 0, texts[i].c_str(), platform, &device, &error);
+    return qplan_host_device_open(driver_->get(), 0, text.c_str(), platform, &device, &error);
+  };
+  qplan_status status = attempt(joined(given.of_plan, given.of_user));
+  std::string refused;
+  if (status == QPLAN_INVALID_ARGUMENT && !given.of_plan.empty()) {
+    refused = error.text;
+    status = attempt(given.of_user);
   }
   // Not there, or out of order: the policy's case. Wrong options are the user's mistake.
   if (status == QPLAN_INVALID_ARGUMENT || status == QPLAN_OUT_OF_MEMORY) {
     check(status, error, "--driver " + options.driver);
   }
   if (!refused.empty()) {
-    const std::string line = "--driver " + driver_name(options) + ": refused the options '" + target.options +
-                             "' of the plan's target '" + target.name +
-                             "' and was opened without them: " + refused;
+    const std::string line =
+        "--driver " + driver_name(options) + ": refused the options '" + given.of_plan +
+        "' of the plan's target '" + target.name + "' and was " +
+        (status == QPLAN_OK ? "opened without them: " + refused
+                            : "not opened without them either: " + refused + "; without them: " + error.text);
     std::fprintf(stderr, "qplan: npu: %s\n", one_line(line).c_str());
   }
   devices_.push_back(device);

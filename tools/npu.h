@@ -83,8 +83,11 @@ class NpuDevices {
 
  private:
   static void log(void* user, uint32_t level, const char* text);
-  // texts: options of `open`, tried in this order until the driver takes them: each as a whole.
-  void open(const PlanTarget& target, const NpuOptions& options, const std::vector<std::string>& texts,
+  // Options of the driver's `open`. A driver that refuses them is tried again without those of the plan.
+  struct OpenOptions {
+    std::string of_plan, of_user;
+  };
+  void open(const PlanTarget& target, const NpuOptions& options, const OpenOptions& given,
             const qplan_platform* platform);
 
   std::vector<PlanTarget> targets_;

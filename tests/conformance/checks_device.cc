@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "qplan/npu_oplist.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/device.h"
@@ -289,20 +290,32 @@ void supported_reasons(const Subject& s) {
   }
 }
 
-// Fails where `supported` refuses all of some hundred operators that the capabilities allow: every check that
-// needs a program would be skipped.
+// Fails where `supported` refuses all of a hundred operators that the capabilities allow: every check that
+// needs a program would be skipped. Operators that it is not asked about, because a tensor is larger than
+// max_buffer_bytes, do not count.
 void require_takes_some(const Device& device) {
-  const Source source = {device.capabilities, [&](const qplan_npu_op& op) { return device.refusal(op); }};
-  std::string refused;
+  constexpr uint32_t kEnough = 100;
+  uint32_t refusals = 0;
+  std::string last;
+  const auto ask = [&](const qplan_npu_op& op) {
+    std::string refusal = device.refusal(op);
+    if (!refusal.empty()) {
+      ++refusals;
+      last = refusal;
+    }
+    return refusal;
+  };
+  const Source source = {device.capabilities, ask};
   for (const Size size : {Size::kSmall, Size::kRandom}) {
     try {
       (void)make_oplist_workload(source, size, 500);
       return;
-    } catch (const Skipped& skipped) {
-      refused = skipped.what();
+    } catch (const Skipped&) {  // it takes none of this size
     }
   }
-  throw Failed("the capabilities name contracts, but " + refused);
+  if (refusals < kEnough) return;
+  throw Failed("the capabilities name contracts, but supported takes none of " + std::to_string(refusals) +
+               " random operators that they allow; what it said of the last one: " + last);
 }
 
 // Where programs are operator lists, whose tensors are packed: there `supported` takes nothing that the
@@ -325,6 +338,24 @@ void supported_capabilities(const Subject& s) {
   });
   if (!takes_any && (c.contracts & kDrawnContracts) != 0) require_takes_some(device);
   device.close();
+}
+
+// ---- the target of the same library, which `qplan pack --target-lib` makes of it
+
+void target_accepted(const Subject& s) {
+  if (s.target == nullptr) throw Skipped("the library has no target");
+  const std::string name = s.target->name;
+  if (s.target_options.empty() && s.target->configure != nullptr) {
+    qplan_npu_reason why = {};
+    uint64_t config = 0;
+    if (s.target->configure("", &config, &why) != QPLAN_NPU_OK)
+      throw Skipped("target '" + name + "' cannot be configured without options: " +
+                    std::string(why.text, strnlen(why.text, sizeof(why.text))) +
+                    "; --target-options gives it some");
+  }
+  const target::Library libraries[] = {{s.target, nullptr}};
+  const std::string options = s.target_options.empty() ? "" : "," + s.target_options;
+  (void)pipeline::parse_targets(name + options + ", cpu", libraries);
 }
 
 void power_counts(const Subject& s) {
@@ -369,6 +400,7 @@ std::vector<Check> device_checks() {
       {"supported.capabilities",
        "supported takes nothing that the capabilities exclude, and something of the contracts that they name",
        supported_capabilities},
+      {"target.accepted", "the packer can use the target of the same library", target_accepted},
       {"power.counted", "power is counted; off refuses jobs with E_OFF, buffers and programs survive",
        power_counts},
   };

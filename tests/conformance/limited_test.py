@@ -19,7 +19,8 @@ DIGITS = REPOSITORY / "samples" / "models" / "digits.tflite"
 DIGITS_INPUT = REPOSITORY / "tests" / "data" / "digits" / "digit7_input.bin"
 # The checks that run no program.
 WITHOUT_PROGRAMS = {"entry.version", "entry.functions", "struct.inputs", "device.open_close", "handle.device",
-                    "handle.others", "capabilities.sane", "supported.reasons", "supported.capabilities"}
+                    "handle.others", "capabilities.sane", "supported.reasons", "supported.capabilities",
+                    "target.accepted"}
 UNKNOWN_CHECKSUM = {"blob.resealed", "blob.version", "blob.hash"}
 
 
@@ -54,10 +55,16 @@ class Suite(unittest.TestCase):
                 self.assertEqual(failed, {})
                 self.assertEqual({n for n, c in checks.items() if c["result"] == "skip"}, UNKNOWN_CHECKSUM)
 
-    def test_a_target_that_compiles_nothing_is_not_configured(self):
-        checks, failed, _ = self.checks("needs_options", "--only", "job.results", "--only", "supported")
+    def test_a_target_that_compiles_nothing_need_not_be_configured(self):
+        only = ("--only", "job.results", "--only", "supported", "--only", "target")
+        checks, failed, _ = self.checks("needs_options", *only)
         self.assertEqual(failed, {})
         self.assertEqual(checks["job.results"]["result"], "pass")
+        self.assertEqual(checks["target.accepted"]["result"], "skip")
+        self.assertIn("limited: needs the option window", checks["target.accepted"]["why"])
+        checks, failed, _ = self.checks("needs_options", *only, "--target-options", "window=8")
+        self.assertEqual(failed, {})
+        self.assertEqual(checks["target.accepted"]["result"], "pass")
 
     def test_a_target_that_the_packer_would_refuse_is_refused(self):
         for kind in ("old_target", "other_major"):
@@ -65,6 +72,11 @@ class Suite(unittest.TestCase):
                 result = run(kind, self.program, self.device, "--only", "job.results")
                 self.assertEqual(result.returncode, 2, result)
                 self.assertIn("was made for another version of qplan/npu_target.h", result.stderr)
+        result = run("named_vta", self.program, self.device, "--only", "job.results")
+        self.assertEqual(result.returncode, 2, result)
+        self.assertIn("its target is called 'vta', which is a target of the packer's own", result.stderr)
+        _, failed, _ = self.checks("no_costs", "--only", "target")
+        self.assertEqual(failed, {"target.accepted": "target library: target 'skeleton' states no costs"})
 
     def test_a_device_that_takes_nothing_is_done_at_once(self):
         checks, failed, seconds = self.checks("nothing")
@@ -85,6 +97,10 @@ class Suite(unittest.TestCase):
         self.assertEqual(list(failed), ["supported.capabilities"])
         self.assertIn("the capabilities name contracts", failed["supported.capabilities"])
         self.assertIn("the device has no such unit", failed["supported.capabilities"])
+
+    def test_operators_that_supported_is_not_asked_about_are_no_contradiction(self):
+        _, failed, _ = self.checks("tiny", "--only", "supported")
+        self.assertEqual(failed, {})
 
 
 class Packer(unittest.TestCase):
@@ -191,6 +207,18 @@ class Packer(unittest.TestCase):
         self.succeed("other_board", *arguments)
         other = run("other_board", self.command, "run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
         self.assertIn("the blob was made for another device", other.stdout)
+
+    def test_a_driver_that_does_not_open_without_the_plans_options_either_says_both_reasons(self):
+        plan = self.folder / "x.qplan"
+        self.succeed("", "pack", DIGITS, "-o", plan, "--target-lib", self.device, "--target",
+                     "skeleton,window=8, cpu", "--no-cost-gate")
+        result = run("gone", self.command, "run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("was opened", result.stderr)
+        self.assertIn("refused the options 'window=8' of the plan's target 'skeleton' and was not opened without them "
+                      "either: ", result.stderr)
+        self.assertIn("limited: there are no options; without them: ", result.stderr)
+        self.assertIn("limited: nothing answers on the bus", result.stderr)
 
     def test_a_status_that_is_no_answer_is_named_once(self):
         result = run("no_answer", self.command, "pack", DIGITS, "-o", self.folder / "x.qplan", "--target-lib",

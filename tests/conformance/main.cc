@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "qplan/npu_sim.h"
+#include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 
@@ -111,7 +112,7 @@ std::string load_driver(const std::string& name, Subject* subject) {
     if (symbol == nullptr) return "'" + name + "' does not export " QPLAN_NPU_DRIVER_ENTRY_NAME;
     subject->entry = reinterpret_cast<qplan_npu_driver_entry_fn>(symbol);
     if (dlsym(library, QPLAN_NPU_TARGET_ENTRY_NAME) != nullptr)
-      subject->target = target::external::load_library(path, {}).target;
+      subject->target = target::external::load_library(path, pipeline::own_targets()).target;
   }
   subject->driver = subject->entry(QPLAN_NPU_ABI);
   return "";

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "qplan/npu_oplist.h"
-#include "src/base/short_name.h"
+#include "src/base/blob_format.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 

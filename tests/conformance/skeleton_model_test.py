@@ -96,6 +96,9 @@ class SkeletonModel(unittest.TestCase):
         self.assertIn(f"qplan: npu: --driver {self.device}: refused the options 'sram=default,mul=on' of the plan's "
                       "target 'vta' and was opened without them: ", result.stderr)
         self.assertIn("an option is not known; known: window", result.stderr)
+        # The user's own option stays, and is not among those that were left out.
+        result = self.run_command("run", plan, "--input", DIGITS_INPUT, "--driver", f"{self.device},window=8")
+        self.assertIn("refused the options 'sram=default,mul=on' of", result.stderr)
         # It knows the plan's option: nothing is dropped, and nothing is said. The user's own mistake is an error.
         known = self.pack(DIGITS, ",window=8")
         result = self.run_command("run", known, "--input", DIGITS_INPUT, "--driver", self.device)

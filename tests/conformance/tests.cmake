@@ -5,7 +5,7 @@ file(GLOB skeleton CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/npu_driver_sk
 # that takes less.
 add_library(qplan_npu_skeleton MODULE ${skeleton})
 set(limited ${skeleton})
-list(FILTER limited EXCLUDE REGEX "/(supported|blob|target)\\.c$")
+list(FILTER limited EXCLUDE REGEX "/(supported|blob|target|driver)\\.c$")
 file(GLOB replaced CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/limited/*.c)
 add_library(qplan_npu_limited MODULE ${limited} ${replaced})
 set_target_properties(qplan_npu_limited PROPERTIES OUTPUT_NAME npu_limited)

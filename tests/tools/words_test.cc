@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/blob_format.h"
 #include "src/base/short_name.h"
 
 namespace qplan::tools::words_test {
@@ -40,6 +41,14 @@ TEST(Words, JoinedNamesAreShortened) {
   EXPECT_EQ(short_name("conv1"), "conv1");
   EXPECT_EQ(short_name("conv1/Relu;conv1/BiasAdd;conv1/Conv2D"), "conv1/Relu;..+2");
   EXPECT_EQ(short_name(";x"), ";x");
+}
+
+TEST(Words, BlobFormatsThatAreNoLettersAreInHexadecimal) {
+  EXPECT_EQ(four_characters(0x31415456), "VTA1");
+  EXPECT_EQ(four_characters(0x20202020), "    ");
+  EXPECT_EQ(four_characters(0x014d494c), "0x014d494c");
+  EXPECT_EQ(four_characters(0xfe000000), "0xfe000000");
+  EXPECT_EQ(four_characters(0), "0x00000000");
 }
 
 TEST(Words, LinesWithoutTheirIndentation) {

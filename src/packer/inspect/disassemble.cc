@@ -1,3 +1,4 @@
+#include "src/base/blob_format.h"
 #include "src/base/printable.h"
 #include "src/base/short_name.h"
 #include "src/packer/inspect/inspect.h"

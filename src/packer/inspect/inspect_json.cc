@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "format/memory_layout.h"
-#include "src/base/short_name.h"
+#include "src/base/blob_format.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/json.h"
 #include "src/runtime/work.h"

@@ -2,9 +2,9 @@
  * borders of 0. acc32: accumulators alone. no_contracts: capabilities that leave all to `supported`.
  * nothing: no contract and no operator at all. native: a blob format of its own; binary: one whose bytes are
  * no letters. contradicts: c16 whose `supported` forgets it. refuses: contracts, and a `supported` that takes
- * nothing. no_answer: `supported` mistakes config for a device. one_operator: native, and `load` refuses
- * programs of several. scratch: native, and its programs need more scratch than the list says; no_scratch:
- * none, because they carry it. target.c has the rest. */
+ * nothing. tiny: memory of one byte, which nearly nothing fits in. no_answer: `supported` mistakes config for
+ * a device. one_operator: native, and `load` refuses programs of several. scratch: native, and its programs
+ * need more scratch than the list says; no_scratch: none, because they carry it. target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op
@@ -28,6 +28,7 @@ void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* c) {
     c->output_zero_point = 0;
   }
   if (limited_is("nothing") || limited_is("no_contracts")) c->contracts = c->contracts_per_channel = 0;
+  if (limited_is("tiny")) c->max_buffer_bytes = 1;
   if (limited_format() != 0) c->blob_formats[0] = limited_format();
 }
 
@@ -49,7 +50,7 @@ static int takes(const qplan_npu_op* op) {
   if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
   if (limited_is("c16")) return takes_c16(op);
   if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;
-  return !limited_is("nothing") && !limited_is("refuses");
+  return !limited_is("nothing") && !limited_is("refuses") && !limited_is("tiny");
 }
 
 qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* op, qplan_npu_reason* reasons,

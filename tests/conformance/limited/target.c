@@ -1,6 +1,7 @@
 /* The target; it compiles where the format is the device's own. other_board: it is for another device than
  * the driver's. needs_options: it cannot be configured without. old_target: a table of an earlier header.
- * other_major: of a later one. */
+ * other_major: of a later one. named_vta: it has the name of a target of the packer's own. no_costs: it
+ * states none when asked. */
 #include "tests/conformance/limited/limited.h"
 
 #define qplan_npu_target_entry sample_target_entry
@@ -59,6 +60,12 @@ static qplan_npu_status capabilities_of_another(uint64_t config, qplan_npu_capab
   return status;
 }
 
+static qplan_npu_status no_costs(uint64_t config, qplan_npu_target_costs* to) {
+  (void)config;
+  (void)to;
+  return QPLAN_NPU_E_UNSUPPORTED;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -73,6 +80,8 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   if (limited_is("scratch") || limited_is("no_scratch")) limited.scratch = scratch;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
+  if (limited_is("named_vta")) limited.name = "vta";
+  if (limited_is("no_costs")) limited.costs = no_costs;
   if (limited_is("old_target")) limited.struct_size = offsetof(qplan_npu_target, configure);
   if (limited_is("other_major")) limited.abi += 0x00010000u;
   return &limited;
