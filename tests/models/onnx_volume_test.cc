@@ -26,10 +26,13 @@ struct Layer {
   int64_t channels = 2, outputs = 4, groups = 1;
   std::vector<int64_t> extents = {5, 6, 7}, kernel = {3, 2, 3}, strides = {1, 1, 1}, dilations = {1, 1, 1},
                        pads = {0, 0, 0, 0, 0, 0};
-  bool include_padding = false;
+  bool include_padding = false, ceil_mode = false;
 
   int64_t out(size_t i) const {
-    return (extents[i] + pads[i] + pads[i + 3] - (kernel[i] - 1) * dilations[i] - 1) / strides[i] + 1;
+    const int64_t rest = extents[i] + pads[i] + pads[i + 3] - (kernel[i] - 1) * dilations[i] - 1;
+    const int64_t floored = rest / strides[i] + 1;
+    const bool has_more = ceil_mode && rest % strides[i] != 0 && floored * strides[i] < extents[i] + pads[i];
+    return floored + (has_more ? 1 : 0);
   }
   int64_t result_channels() const { return op == "Conv" ? outputs : channels; }
 
@@ -45,12 +48,13 @@ struct Layer {
         for (int64_t tap = 0; tap < kernel[0] * kernel[1] * kernel[2]; ++tap) {
           const int64_t k[3] = {tap / (kernel[1] * kernel[2]), tap / kernel[2] % kernel[1], tap % kernel[2]};
           int64_t p[3];
-          bool inside = true;
+          bool inside = true, is_named = true;  // in the data; in the data or the pads that the file names
           for (size_t i = 0; i < 3; ++i) {
             p[i] = at[i] * strides[i] + k[i] * dilations[i] - pads[i];
             inside = inside && p[i] >= 0 && p[i] < extents[i];
+            is_named = is_named && p[i] < extents[i] + pads[i + 3];
           }
-          count += inside || include_padding ? 1 : 0;
+          count += inside || (include_padding && is_named) ? 1 : 0;
           if (!inside) continue;
           const int64_t first = op == "Conv" ? o / (outputs / groups) * per_group : o;
           for (int64_t c = 0; c < (op == "Conv" ? per_group : 1); ++c) {
@@ -89,7 +93,7 @@ std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
 }
 
 std::vector<uint8_t> model_of(const Layer& layer, const Data& data, bool quantized) {
-  OnnxBuilder b(layer.op == "AveragePool" ? 11 : 13);
+  OnnxBuilder b(layer.op == "AveragePool" ? 19 : 13);
   const std::vector<int64_t> shape = {1, layer.channels, layer.extents[0], layer.extents[1],
                                       layer.extents[2]};
   const std::vector<int64_t> kernel = {layer.outputs, layer.channels / layer.groups, layer.kernel[0],
@@ -113,10 +117,11 @@ std::vector<uint8_t> model_of(const Layer& layer, const Data& data, bool quantiz
     inputs.push_back("w");
   }
   std::vector<Message> attributes = {attr_ints("kernel_shape", layer.kernel),
-                                     attr_ints("strides", layer.strides), attr_ints("pads", layer.pads)};
-  if (layer.op != "AveragePool") attributes.push_back(attr_ints("dilations", layer.dilations));
+                                     attr_ints("strides", layer.strides), attr_ints("pads", layer.pads),
+                                     attr_ints("dilations", layer.dilations)};
   if (layer.op == "Conv") attributes.push_back(attr_int("group", layer.groups));
   if (layer.include_padding) attributes.push_back(attr_int("count_include_pad", 1));
+  if (layer.ceil_mode) attributes.push_back(attr_int("ceil_mode", 1));
   b.node(layer.op, inputs, {quantized ? "r" : "y"}, attributes);
   if (quantized) b.node("QuantizeLinear", {"r", "ys", "yz"}, {"y"});
   b.output("y", quantized ? kInt8 : kFloat,
@@ -179,6 +184,41 @@ TEST(OnnxVolume, PoolsAreThoseOfEachAxis) {
   expect_layer({.op = "AveragePool", .kernel = {2, 2, 4}}, 10, 1);
   expect_layer({.op = "AveragePool", .strides = {2, 1, 1}, .pads = {1, 0, 1, 1, 1, 0}}, 11, 1);
   expect_layer({.op = "AveragePool", .pads = {1, 0, 1, 1, 1, 0}, .include_padding = true}, 12, 1);
+}
+
+TEST(OnnxVolume, PoolsThatRoundTheirOutputsUp) {
+  const Layer most = {.op = "MaxPool",
+                      .extents = {5, 6, 8},
+                      .kernel = {2, 3, 3},
+                      .strides = {2, 2, 2},
+                      .pads = {0, 1, 1, 0, 0, 1},
+                      .ceil_mode = true};
+  expect_layer(most, 17, 0);
+  Layer average = most;
+  average.op = "AveragePool";
+  expect_layer(average, 18, 1);
+  average.include_padding = true;
+  expect_layer(average, 19, 1);
+  average.dilations = {1, 2, 1};
+  expect_layer(average, 20, 1);
+}
+
+TEST(OnnxVolume, AveragesWithDilationsCountTheElementsOfTheirWindows) {
+  expect_layer({.op = "AveragePool", .kernel = {2, 2, 2}, .dilations = {2, 3, 2}}, 13, 1);
+  // Strides of 3, 2 and 4 with dilations of 2, 4 and 2: two phases, two, and one.
+  const Layer padded = {.op = "AveragePool",
+                        .extents = {7, 9, 8},
+                        .kernel = {3, 2, 3},
+                        .strides = {3, 2, 4},
+                        .dilations = {2, 4, 2},
+                        .pads = {3, 2, 1, 1, 3, 4}};
+  expect_layer(padded, 14, 1);
+  Layer counted = padded;
+  counted.include_padding = true;
+  expect_layer(counted, 15, 1);
+  // More phases than outputs.
+  expect_layer({.op = "AveragePool", .extents = {1, 8, 2}, .kernel = {1, 2, 1}, .dilations = {1, 7, 5}}, 16,
+               0);
 }
 
 }  // namespace

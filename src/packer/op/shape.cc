@@ -140,6 +140,13 @@ Window2d pool2d_window(const ir::Node& node) {
   return window;
 }
 
+int64_t ceil_padding(int64_t extent, int64_t pad_begin, int64_t pad_end, int64_t covered, int64_t stride) {
+  const int64_t padded = extent + pad_begin + pad_end;
+  int64_t outputs = (padded - covered + stride - 1) / stride + 1;
+  if ((outputs - 1) * stride >= extent + pad_begin) --outputs;
+  return std::max<int64_t>((outputs - 1) * stride + covered - padded, 0);
+}
+
 std::optional<Window2d> window_of(const ir::Function& function, const ir::Node& node) {
   if (attr_with(node.op, AttrRole::kWindow) == nullptr) return std::nullopt;
   return is_product(node.op) ? conv2d_window(node, function.type(node.operands[1])) : pool2d_window(node);

@@ -43,6 +43,10 @@ Window2d conv2d_window(const ir::Node& node, const ir::TensorType& weight);  // 
 Window2d pool2d_window(const ir::Node& node);                                // the pools
 // The window of any operator that has one (AttrRole::kWindow); nullopt for the others.
 std::optional<Window2d> window_of(const ir::Function& function, const ir::Node& node);
+// How much padding after the data completes the last window of a pool that rounds its number of outputs up,
+// as attribute ceil_mode of PyTorch and ONNX asks. A window that would begin after data and padding is left
+// out.
+int64_t ceil_padding(int64_t extent, int64_t pad_begin, int64_t pad_end, int64_t covered, int64_t stride);
 // The axis of a product's output channels (is_product): in its weights, and in its result.
 size_t weight_output_axis(const ir::Node& product);
 size_t result_channel_axis(const ir::Node& product, size_t result_rank);

@@ -373,11 +373,13 @@ TEST(OnnxPool, CeilModePadsBehind) {
                         {attr_ints("kernel_shape", {2, 2}), attr_ints("strides", {4, 4}),
                          attr_ints("pads", {0, 0, 1, 1}), attr_int("ceil_mode", 1)}}),
             "%0 = nn.max_pool2d(%x, pool_size=[2, 2], strides=[4, 4], padding=[0, 0, 1, 1]);\n%0\n");
-  EXPECT_EQ(
-      unary_refusal({"AveragePool",
-                     {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
-                      attr_int("ceil_mode", 1), attr_int("count_include_pad", 1)}}),
-      kList + "AveragePool with count_include_pad together with ceil_mode; pad with Pad before it ('y')");
+  // count_include_pad counts the pads that the file names alone.
+  EXPECT_EQ(unary_body({"AveragePool",
+                        {attr_ints("kernel_shape", {3, 3}), attr_ints("strides", {2, 2}),
+                         attr_ints("pads", {1, 0, 1, 0}), attr_int("ceil_mode", 1),
+                         attr_int("count_include_pad", 1)}}),
+            "%0 = nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [0, 0]]);\n"
+            "%1 = nn.avg_pool2d(%0, pool_size=[3, 3], strides=[2, 2], padding=[0, 0, 1, 1]);\n%1\n");
 }
 
 TEST(OnnxPool, IndicesAreRefused) {

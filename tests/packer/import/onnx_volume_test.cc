@@ -39,14 +39,43 @@ TEST(OnnxVolume, DilatedMaxPoolTakesTheElementsOfEachWindow) {
       "%1 = reshape(%0, newshape=[1, 1, 3, 2]);\n%2 = max(%1, axis=[3]);\n%2\n");
 }
 
+TEST(OnnxVolume, DilatedAveragePoolIsOneForEachPhase) {
+  EXPECT_EQ(
+      unary_body({"AveragePool",
+                  {attr_ints("kernel_shape", {2}), attr_ints("dilations", {2}), attr_ints("pads", {1, 0})},
+                  19,
+                  kFloat,
+                  {1, 1, 6}}),
+      "%0 = reshape(%x, newshape=[1, 1, 1, 6]);\n"
+      "%1 = strided_slice(%0, begin=[0, 1], end=[1, 6], strides=[1, 2], axes=[2, 3]);\n"
+      "%2 = nn.avg_pool2d(%1, pool_size=[1, 2], padding=[0, 1, 0, 0]);\n"
+      "%3 = strided_slice(%0, begin=[0, 0], end=[1, 5], strides=[1, 2], axes=[2, 3]);\n"
+      "%4 = nn.avg_pool2d(%3, pool_size=[1, 2]);\n"
+      "%5 = concatenate((%2, %4), axis=3);\n"
+      "%6 = take(%5, const(Tensor[(5), int64], [0, 3, 1, 4, 2]), axis=3);\n"
+      "%7 = reshape(%6, newshape=[1, 1, 5]);\n%7\n");
+}
+
 TEST(OnnxVolume, RefusedUses) {
   const auto pool = [](const char* op, std::vector<Message> attributes) {
     attributes.push_back(attr_ints("kernel_shape", {2, 2, 2}));
     return unary_refusal({op, std::move(attributes), 19, kFloat, {1, 2, 3, 4, 4}});
   };
-  EXPECT_EQ(
-      pool("AveragePool", {attr_ints("dilations", {2, 1, 1})}),
-      kList + "AveragePool with dilations; average without them, or with a Conv of equal weights ('y')");
+  EXPECT_EQ(unary_refusal({"AveragePool",
+                           {attr_ints("kernel_shape", {2, 2}), attr_ints("dilations", {9, 8})},
+                           19,
+                           kFloat,
+                           {1, 1, 20, 20}}),
+            kList + "AveragePool with dilations with more than 64 phases; make them smaller ('y')");
+  for (const std::vector<int64_t>& pads : {std::vector<int64_t>{4, 0}, {0, 4}, {1, 1}}) {
+    EXPECT_EQ(
+        unary_refusal({"AveragePool",
+                       {attr_ints("kernel_shape", {2}), attr_ints("dilations", {3}), attr_ints("pads", pads)},
+                       19,
+                       kFloat,
+                       {1, 1, 2}}),
+        kList + "AveragePool with a window that lies in the padding; give it fewer pads ('y')");
+  }
   EXPECT_EQ(pool("MaxPool", {attr_ints("pads", {-1, 0, 0, 0, 0, 0})}),
             kList + "MaxPool with negative pads; cut the data with Slice ('y')");
   EXPECT_EQ(pool("MaxPool", {attr_ints("dilations", {1, 1, 2}), attr_ints("pads", {0, 0, 9, 0, 0, 0})}),

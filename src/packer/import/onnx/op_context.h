@@ -140,6 +140,8 @@ bool depends_on_constants(const OpContext& op, const Value& value);
 Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions);
 // Positions are lists of numbers. No network has an axis of so many.
 inline constexpr int64_t kMaxPositions = int64_t{1} << 24;
+// The product of the two, the positions that a window reads along an axis. Unsupported beyond kMaxPositions.
+int64_t num_positions(int64_t outputs, int64_t kernel);
 
 // Windows of convolutions and pools. Data with one spatial axis is imported with a height of 1.
 enum class Layout { kNchw, kNhwc };
@@ -160,6 +162,7 @@ ir::Ints spatial(const ir::Shape& shape, Layout layout, const char* ranks);
 // A window along one axis of `extent` elements. The default window leaves an axis of one element as it is.
 struct WindowAxis {
   int64_t extent = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
+  int64_t ceil_pad = 0;  // the part of pad_end that is there only for attribute ceil_mode
 
   // Splits `total` elements of padding; the end or the beginning of the data gets the odd one.
   void split_pads(int64_t total, bool is_odd_at_end);
@@ -168,9 +171,9 @@ struct WindowAxis {
   int64_t outputs() const { return (extent + pad_begin + pad_end - covered()) / stride + 1; }
 };
 struct Window {
-  std::vector<WindowAxis> axes;   // depth, height, width, as far as the data has them
-  bool has_ceil_padding = false;  // some of the padding is there only for attribute ceil_mode
+  std::vector<WindowAxis> axes;  // depth, height, width, as far as the data has them
 
+  bool has_ceil_pads() const;
   bool has_dilations() const;
   // The attributes of operators over height and width, the last two axes: kernel_name, strides, padding, and
   // dilation if one of the two has any.
@@ -199,10 +202,10 @@ Window read_plane_window(const OpContext& op, const ir::Ints& extents, const ir:
 Value volume_conv(const OpContext& op, const Value& data, const Value& weights);
 Value volume_average_pool(const OpContext& op, const Value& data);
 Value volume_max_pool(const OpContext& op, const Value& data);
-// Refuses windows of average pools that the IR's operators cannot express.
-void check_average(const Window& window, bool include_padding);
-// MaxPool with dilations, of any number of axes; nullopt where it has none.
+// Computes MaxPool with dilations over any number of axes. Returns nullopt if the node has no dilations.
 std::optional<Value> dilated_max_pool(const OpContext& op, const Value& data);
+// The average over height and width of data [n, c, h, w], with any dilations.
+Value average_plane(const OpContext& op, Value data, WindowAxis h, WindowAxis w, bool include_padding);
 
 }  // namespace qplan::onnx
 

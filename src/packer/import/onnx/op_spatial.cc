@@ -22,7 +22,9 @@ Window pool_window(const OpContext& op, const Value& data, Layout layout, const 
 ir::Attrs average_attrs(const OpContext& op, const Value& data, Layout layout, const char* ranks) {
   const bool include = op.attr_int("count_include_pad", 0) != 0;
   const Window window = pool_window(op, data, layout, ranks);
-  check_average(window, include);
+  if (window.has_dilations()) throw Unsupported{"dilations, which the operator does not have"};
+  if (include && window.has_ceil_pads())
+    throw Unsupported{"count_include_pad together with ceil_mode; pad with Pad before it"};
   ir::Attrs attrs = window.plane_attrs("pool_size");
   const ir::Ints padding = attrs.get_ints("padding", {});
   const bool is_padded = std::ranges::any_of(padding, [](int64_t pad) { return pad != 0; });
@@ -48,14 +50,6 @@ void quantized_average(const OpContext& op, ir::Attrs attrs) {
 
 }  // namespace
 
-// count_include_pad counts the padding that the file names, not what ceil_mode adds.
-void check_average(const Window& window, bool include_padding) {
-  if (window.has_dilations())
-    throw Unsupported{"dilations; average without them, or with a Conv of equal weights"};
-  if (include_padding && window.has_ceil_padding)
-    throw Unsupported{"count_include_pad together with ceil_mode; pad with Pad before it"};
-}
-
 void import_max_pool(const OpContext& op) {
   op.expect_counts(1, 1, 1);
   op.attr_int("storage_order", 0);  // of the indices, which are refused
@@ -71,7 +65,9 @@ void import_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
   if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_average_pool(op, op.input(0)));
   const Value data = with_height(op, op.input(0));
-  const Value pooled = op.emit("nn.avg_pool2d", {data}, average_attrs(op, data, Layout::kNchw, kFloatRanks));
+  const Window window = pool_window(op, data, Layout::kNchw, kFloatRanks);
+  const bool include = op.attr_int("count_include_pad", 0) != 0;
+  const Value pooled = average_plane(op, data, window.axes[0], window.axes[1], include);
   op.define(0, without_height(op, pooled, op.input(0)));
 }
 

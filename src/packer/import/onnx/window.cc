@@ -1,8 +1,10 @@
 // Windows of convolutions and pools over any number of axes: their attributes, and what these mean.
 #include <algorithm>
 
+#include "src/base/checked.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/shape.h"
 
 namespace qplan::onnx {
 namespace {
@@ -29,17 +31,6 @@ void pad_same(bool is_upper, WindowAxis* axis) {
   const int64_t outputs = (axis->extent - 1) / axis->stride + 1;
   const int64_t total = (outputs - 1) * axis->stride + axis->covered() - axis->extent;
   axis->split_pads(std::max<int64_t>(total, 0), is_upper);
-}
-
-// Adds padding after the data, so that the last window is complete, unless it would begin in the padding.
-// Returns whether it added any.
-bool pad_ceil(WindowAxis* axis) {
-  const int64_t padded = axis->extent + axis->pad_begin + axis->pad_end;
-  int64_t outputs = (padded - axis->covered() + axis->stride - 1) / axis->stride + 1;
-  if ((outputs - 1) * axis->stride >= axis->extent + axis->pad_begin) --outputs;
-  const int64_t missing = (outputs - 1) * axis->stride + axis->covered() - padded;
-  if (missing > 0) axis->pad_end += missing;
-  return missing > 0;
 }
 
 AutoPad auto_pad_of(const OpContext& op) {
@@ -78,9 +69,21 @@ Value without_height(const OpContext& op, const Value& value, const Value& data)
   return op.reshape(value, shape);
 }
 
+int64_t num_positions(int64_t outputs, int64_t kernel) {
+  int64_t result = 0;
+  if (!checked_mul(outputs, kernel, &result) || result > kMaxPositions)
+    throw Unsupported{
+        cat(outputs, " times ", kernel, " copies of frames; make the window or the clip shorter")};
+  return result;
+}
+
 void WindowAxis::split_pads(int64_t total, bool is_odd_at_end) {
   pad_begin = is_odd_at_end ? total / 2 : total - total / 2;
   pad_end = total - pad_begin;
+}
+
+bool Window::has_ceil_pads() const {
+  return std::ranges::any_of(axes, [](const WindowAxis& axis) { return axis.ceil_pad != 0; });
 }
 
 bool Window::has_dilations() const {
@@ -137,7 +140,11 @@ Window read_window(const OpContext& op, const ir::Ints& extents, const ir::Ints&
       invalid(cat("a window of ", axis.covered(), " does not fit an axis of ", axis.extent, " with pads ",
                   axis.pad_begin, " and ", axis.pad_end));
     }
-    if (has_ceil) window.has_ceil_padding |= pad_ceil(&axis);
+    if (has_ceil) {
+      axis.ceil_pad =
+          op::ceil_padding(axis.extent, axis.pad_begin, axis.pad_end, axis.covered(), axis.stride);
+      axis.pad_end += axis.ceil_pad;
+    }
     window.axes.push_back(axis);
   }
   return window;
