@@ -13,6 +13,7 @@
 #include "src/packer/pipeline/stages.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
+#include "tests/packer/import/pytorch_builder.h"
 
 namespace qplan::testing::torch_models_test {
 namespace {
@@ -181,6 +182,32 @@ TEST_P(TorchPair, HaveOneCanonicalBody) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TorchPair, ::testing::ValuesIn(kPairs),
                          [](const auto& test) { return as_test_name(test.param.second); });
+
+// Of the numbers 0 to 19 in five rows. Expected: PyTorch 1.13, torch.max_pool2d and torch.avg_pool2d.
+TEST(TorchPools, CeilModeGivesPytorchsNumbers) {
+  std::vector<float> data(20);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
+  std::vector<uint8_t> input(data.size() * sizeof(float));
+  std::memcpy(input.data(), data.data(), input.size());
+  const std::pair<const char*, std::vector<float>> cases[] = {
+      {"torch.max_pool2d(x, [3], [2], [1], [1], True)", {5, 7, 7, 13, 15, 15, 17, 19, 19}},
+      {"torch.avg_pool2d(x, [3], [2], [1], True, True)",
+       {10.f / 9, 24.f / 9, 10.f / 6, 51.f / 9, 10, 33.f / 6, 58.f / 9, 96.f / 9, 34.f / 6}},
+      {"torch.avg_pool2d(x, [3], [2], [1], True, False)", {2.5, 4, 5, 8.5, 10, 11, 14.5, 16, 17}},
+      {"torch.avg_pool2d(x, [2], [2], [0], True, True)", {2.5, 4.5, 10.5, 12.5, 16.5, 18.5}},
+  };
+  for (const auto& [call, expected] : cases) {
+    PackOptions options;
+    options.import.input_types["x"] = {ir::kFloat32, {1, 1, 5, 4}};
+    const AlignedBytes plan = pack(
+        pytorch_test::ArchiveBuilder("    return " + std::string(call) + "\n").build(), "net.pt", options);
+    ModelSession session({plan.data(), plan.data() + plan.size()}, QPLAN_ISA_AUTO, 1);
+    const std::vector<float> found = as_floats(session.run({input}).at(0));
+    ASSERT_EQ(found.size(), expected.size()) << call;
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 1e-6f * expected[i]) << call << ", element " << i;
+  }
+}
 
 }  // namespace
 }  // namespace qplan::testing::torch_models_test

@@ -143,6 +143,23 @@ TEST(PytorchOperators, PoolsKeepTheQuantisation) {
             "%1 = qnn.mean(%0, 0.5f, 3, 0.5f, 3, axis=[2, 3], keepdims=True, contract=\"f32e\");\n%1\n");
 }
 
+// 4 elements, windows of 3, strides of 2: the last window reaches beyond the data by one element, or by two
+// with a padding of one.
+TEST(PytorchOperators, CeilModePadsAfterTheData) {
+  EXPECT_EQ(of_quantized("torch.max_pool2d(q, [3], [2], [0], [1], True)"),
+            "%1 = nn.max_pool2d(%0, pool_size=[3, 3], strides=[2, 2], padding=[0, 0, 1, 1]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.avg_pool2d(q, [3], [2], [1], True, False)"),
+            "%1 = qnn.avg_pool2d(%0, 0.5f, 3, 0.5f, 3, pool_size=[3, 3], strides=[2, 2], "
+            "padding=[1, 1, 2, 2], contract=\"f32e\");\n%1\n");
+  // What the file calls padding is counted, what ceil_mode adds is not.
+  EXPECT_EQ(of_quantized("torch.avg_pool2d(q, [3], [2], [1], True, True)"),
+            "%1 = nn.pad(%0, 3, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]);\n"
+            "%2 = qnn.avg_pool2d(%1, 0.5f, 3, 0.5f, 3, pool_size=[3, 3], strides=[2, 2], "
+            "padding=[0, 0, 1, 1], contract=\"f32e\");\n%2\n");
+  EXPECT_EQ(import_forward("    return torch.avg_pool2d(x, [3], [2], [0], True, True)\n"),
+            "%0 = nn.avg_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[0, 0, 1, 1]);\n%0\n");
+}
+
 TEST(PytorchOperators, AdaptivePoolWithWindowsOfTwoSizesIsUnsupported) {
   EXPECT_NE(
       of_quantized("torch.adaptive_avg_pool2d(q, [3, 3])").find("output extent 3 of 4, windows of two sizes"),

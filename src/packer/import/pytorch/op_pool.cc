@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/op/shape.h"
 
 namespace qplan::pt {
 namespace {
@@ -11,11 +12,17 @@ void require_rank_4(const OpContext& op, const Flow& input) {
   if (op.shape(input).size() != 4) throw Unsupported{cat("a tensor of rank ", op.shape(input).size())};
 }
 
+// Of height and width.
 struct Window {
-  std::vector<int64_t> kernel, stride, padding;  // height and width
+  std::vector<int64_t> kernel, stride, padding;
+  std::vector<int64_t> ceil_padding = {0, 0};  // after the data and its padding, for ceil_mode
+
+  bool has_ceil_padding() const { return ceil_padding != std::vector<int64_t>{0, 0}; }
 };
 
-void check_window(const OpContext& op, const Flow& input, const Window& window, bool ceil_mode) {
+// Checks the window, and sets ceil_padding.
+void complete_window(const OpContext& op, const Flow& input, bool ceil_mode, Window* completed) {
+  Window& window = *completed;
   for (size_t i = 0; i < 2; ++i) {
     constexpr int64_t kMost = 1 << 20;
     const int64_t extent = op.shape(input)[2 + i];
@@ -26,19 +33,38 @@ void check_window(const OpContext& op, const Flow& input, const Window& window, 
     }
     const int64_t rest = extent + 2 * window.padding[i] - window.kernel[i];
     if (rest < 0) invalid(cat("kernel size ", window.kernel[i], " does not fit the extent ", extent));
-    if (ceil_mode && rest % window.stride[i] != 0) throw Unsupported{"ceil_mode"};
+    if (ceil_mode) {
+      window.ceil_padding[i] =
+          op::ceil_padding(extent, window.padding[i], window.padding[i], window.kernel[i], window.stride[i]);
+    }
   }
 }
 
 ir::Attrs window_attrs(const Window& window) {
-  const std::vector<int64_t>& p = window.padding;
+  const std::vector<int64_t>&p = window.padding, &c = window.ceil_padding;
   return {{"pool_size", window.kernel},
           {"strides", window.stride},
-          {"padding", ir::Ints{p[0], p[1], p[0], p[1]}},
+          {"padding", ir::Ints{p[0], p[1], p[0] + c[0], p[1] + c[1]}},
           {"layout", std::string("NCHW")}};
 }
 
-Ref average(OpContext& op, const Flow& input, const Window& window, bool count_include_pad) {
+// The data with zeros around it.
+Flow padded(OpContext& op, const Flow& input, const std::vector<int64_t>& padding) {
+  const ir::ValueId zero =
+      input.quantization ? op.zero_point(input.quantization->zero_point) : op.scale(0.0f);
+  const std::vector<ir::Ints> width = {{0, 0}, {0, 0}, {padding[0], padding[0]}, {padding[1], padding[1]}};
+  Flow result = input;
+  result.value = op.emit("nn.pad", {input.value, zero}, {{"pad_width", width}});
+  return result;
+}
+
+Ref average(OpContext& op, Flow input, Window window, bool count_include_pad) {
+  // The padding of ceil_mode is not counted.
+  if (count_include_pad && window.has_ceil_padding()) {
+    input = padded(op, input, window.padding);
+    window.padding = {0, 0};
+    count_include_pad = false;
+  }
   ir::Attrs attrs = window_attrs(window);
   attrs.set("count_include_pad", count_include_pad);
   if (!input.quantization) return op.result(op.emit("nn.avg_pool2d", {input.value}, std::move(attrs)));
@@ -54,7 +80,7 @@ Ref import_max_pool2d(OpContext& op) {
   Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
   window.stride = op.pair(2, window.kernel);
   if (op.pair(4, {{1, 1}}) != std::vector<int64_t>{1, 1}) throw Unsupported{"dilation other than 1"};
-  check_window(op, input, window, op.boolean(5, false));
+  complete_window(op, input, op.boolean(5, false), &window);
   return op.result(input, op.emit("nn.max_pool2d", {input.value}, window_attrs(window)));
 }
 
@@ -64,9 +90,9 @@ Ref import_avg_pool2d(OpContext& op) {
   Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
   window.stride = op.pair(2, window.kernel);
   if (op.has(6)) throw Unsupported{"divisor_override"};
-  check_window(op, input, window, op.boolean(4, false));
-  const bool padded = window.padding != std::vector<int64_t>{0, 0};
-  return average(op, input, window, padded && op.boolean(5, true));
+  complete_window(op, input, op.boolean(4, false), &window);
+  const bool is_padded = window.padding != std::vector<int64_t>{0, 0};
+  return average(op, input, window, is_padded && op.boolean(5, true));
 }
 
 // Windows of one size, side by side: the output's extents must divide the input's.
