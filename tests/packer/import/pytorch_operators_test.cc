@@ -160,6 +160,56 @@ TEST(PytorchOperators, CeilModePadsAfterTheData) {
             "%0 = nn.avg_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[0, 0, 1, 1]);\n%0\n");
 }
 
+TEST(PytorchOperators, PartsKeepTheQuantisation) {
+  EXPECT_EQ(of_quantized("torch.cat(torch.chunk(q, 2, 1), 1)"),
+            "%1 = split(%0, indices_or_sections=2, axis=1);\n%2 = concatenate((%1.0, %1.1), axis=1);\n%2\n");
+  // Parts of three, the last one of one element; and one part.
+  EXPECT_EQ(of_quantized("torch.cat(torch.split(q, 3, -1), 3)"),
+            "%1 = split(%0, indices_or_sections=[3], axis=3);\n"
+            "%2 = concatenate((%1.0, %1.1), axis=3);\n%2\n");
+  EXPECT_EQ(of_quantized("torch.cat(torch.split(q, 9, 1), 1)"), "%1 = concatenate((%0,), axis=1);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.cat(torch.split_with_sizes(q, [1, 2, 1], 2), 2)"),
+            "%1 = split(%0, indices_or_sections=[1, 3], axis=2);\n"
+            "%2 = concatenate((%1.0, %1.1, %1.2), axis=2);\n%2\n");
+  EXPECT_EQ(of_quantized("torch.slice(q, 2, 1, 9223372036854775807, 2)"),
+            "%1 = strided_slice(%0, begin=[1], end=[4], strides=[2], axes=[2]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.slice(q, -1, -9, -1)"),
+            "%1 = strided_slice(%0, begin=[0], end=[3], strides=[1], axes=[3]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.slice(q, 1, 0, 9223372036854775807)"), "%0\n");
+  EXPECT_EQ(of_quantized("torch.narrow(q, 3, -3, 2)"),
+            "%1 = strided_slice(%0, begin=[1], end=[3], strides=[1], axes=[3]);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.select(q, 1, -1)"),
+            "%1 = strided_slice(%0, begin=[1], end=[2], strides=[1], axes=[1]);\n"
+            "%2 = reshape(%1, newshape=[1, 4, 4]);\n%2\n");
+}
+
+TEST(PytorchOperators, WrongPartsAreRefused) {
+  const auto expect = [](const char* call, const char* reason) {
+    EXPECT_NE(of_quantized(call).find(reason), std::string::npos) << of_quantized(call);
+  };
+  expect("torch.cat(torch.chunk(q, 0, 1), 1)", "there are 0 chunks, expected at least 1");
+  expect("torch.cat(torch.split(q, 0, 1), 1)", "a part has 0 elements, expected at least 1");
+  expect("torch.cat(torch.split_with_sizes(q, [1, 2], 2), 2)", "sizes [1, 2] do not make 4");
+  expect("torch.cat(torch.split_with_sizes(q, [9223372036854775807, 4], 2), 2)", "do not make 4");
+  expect("torch.cat(torch.split_with_sizes(q, [0, 4], 2), 2)", "a part without elements");
+  expect("torch.slice(q, 2, 3, 3)", "a part without elements");
+  expect("torch.slice(q, 2, 0, 3, 0)", "the step is 0, expected at least 1");
+  expect("torch.narrow(q, 3, 2, 3)", "elements 2 to 2 + 3 of an axis of 4");
+  expect("torch.select(q, 1, 2)", "position 2 of an axis of 2");
+}
+
+// 4 rows as 8, each twice; 4 columns as 3, of which the last is floor(2 * 4 / 3).
+TEST(PytorchOperators, NearestUpsamplingRepeatsElements) {
+  EXPECT_EQ(of_quantized("torch.upsample_nearest2d(q, None, [2., 1.])"),
+            "%1 = take(%0, const(Tensor[(8), int64], [0, 0, 1, 1, 2, 2, 3, 3]), axis=2);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.upsample_nearest2d(q, [4, 3], None)"),
+            "%1 = take(%0, const(Tensor[(3), int64], [0, 1, 2]), axis=3);\n%1\n");
+  EXPECT_NE(of_quantized("torch.upsample_nearest2d(q, None, None)").find("neither a size nor a factor"),
+            std::string::npos);
+  EXPECT_NE(of_quantized("torch.upsample_nearest2d(q, [0, 3], None)").find("the size is 0, expected 1 to"),
+            std::string::npos);
+}
+
 TEST(PytorchOperators, AdaptivePoolWithWindowsOfTwoSizesIsUnsupported) {
   EXPECT_NE(
       of_quantized("torch.adaptive_avg_pool2d(q, [3, 3])").find("output extent 3 of 4, windows of two sizes"),

@@ -315,14 +315,14 @@ inline const std::vector<Row>& rows() {
       {"split",
        "SPLIT SPLIT_V UNPACK",
        "Split",
-       "",
+       "aten::chunk aten::split aten::split_with_sizes",
        "split",
        {"|%0 = split(%x, indices_or_sections=2, axis=3);\n(%0.0, %0.1)"}},
       {"slices and positions",
        "STRIDED_SLICE SLICE REVERSE_V2 GATHER TILE BROADCAST_TO MIRROR_PAD RESIZE_NEAREST_NEIGHBOR "
        "DYNAMIC_UPDATE_SLICE",
        "Slice Gather Tile Expand",
-       "",
+       "aten::slice aten::narrow aten::select aten::upsample_nearest2d",
        "strided_slice take",
        {"|%0 = strided_slice(%x, begin=[0, 0, 0, 0], end=[1, 6, 8, 16], strides=[1, 2, 2, 1]);\n%0"}},
       {"resize, bilinear or nearest",
@@ -351,9 +351,9 @@ inline const std::vector<Row>& rows() {
        "SHAPE RANK RANGE FILL ZEROS_LIKE CAST DENSIFY",
        "Shape Constant ConstantOfShape Cast CastLike Identity Dropout",
        "aten::size aten::dim aten::len aten::eq aten::ne aten::lt aten::gt aten::le aten::ge aten::__is__ "
-       "aten::__isnot__ aten::__not__ aten::floordiv aten::warn aten::contiguous aten::clone aten::detach "
-       "aten::dropout aten::dropout_ prim::int prim::float prim::bool prim::NumToTensor prim::is_quantized "
-       "prim::RaiseException",
+       "aten::__isnot__ aten::__not__ aten::floordiv aten::floor_divide aten::warn aten::contiguous "
+       "aten::clone aten::detach aten::dropout aten::dropout_ prim::int prim::float prim::bool "
+       "prim::NumToTensor prim::is_quantized prim::RaiseException",
        "cast",
        {}},
       {"batch normalisation, folded into a layer", "", "BatchNormalization", "", "nn.batch_norm", {}},

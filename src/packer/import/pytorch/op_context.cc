@@ -146,8 +146,13 @@ int64_t OpContext::axis_of(int64_t axis, size_t rank) {
 // -- writing the IR
 
 ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs) {
+  return emit_many(op, std::move(operands), std::move(attrs)).front();
+}
+
+std::vector<ir::ValueId> OpContext::emit_many(std::string_view op, std::vector<ir::ValueId> operands,
+                                              ir::Attrs attrs) {
   ir::Function& function = evaluator_.function();
-  return function.add_node(op::get_op(op), std::move(operands), std::move(attrs), node_name_).results.front();
+  return function.add_node(op::get_op(op), std::move(operands), std::move(attrs), node_name_).results;
 }
 
 ir::ValueId OpContext::emit_quantized(std::string_view op, std::vector<ir::ValueId> operands,
