@@ -64,8 +64,10 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
         }
         return "unknown policy '" + text + "', expected fallback, retry or fail";
       });
-  command.add_flag("--npu-verify", options.verify,
-                   "Run every region on the CPU too; other bytes are an error");
+  command.add_flag(
+      "--npu-verify", options.verify,
+      "Run every region on the CPU too; other bytes are an error. Programs that another compiler "
+      "made have nothing to compare with");
   command
       .add_option("--npu-timeout-ms", options.timeout_ms,
                   "Until a job is cancelled, and again until its device is reset (default 1000, or 16 times "
@@ -85,7 +87,7 @@ void add_npu_file_options(CLI::App& command, NpuOptions& options) {
       .add_option(
           "--npu-record", options.record,
           "Write each job of the simulator there, for `qplan npu replay` and simulators of others; implies "
-          "--npu-verify")
+          "--npu-verify, where there are CPU steps to compare with")
       ->type_name("DIR");
   command.add_option("--npu-trace", options.trace, "Write each instruction of the simulator, for Perfetto")
       ->type_name("FILE");
@@ -171,6 +173,16 @@ std::string options_not_in(const std::string& text, const std::string& plan) {
   return result;
 }
 
+void warn_of_regions_without_cpu_steps(const PlanFile& plan) {
+  const auto report =
+      nlohmann::ordered_json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
+  for (const auto& region : report.at("regions")) {
+    if (region.at("alternative_steps") != 0) continue;
+    std::fprintf(stderr, "qplan: npu: region '%s' has no CPU steps, so that its outputs are not compared\n",
+                 one_line(region.at("name").get<std::string>()).c_str());
+  }
+}
+
 }  // namespace
 
 std::string simulator_options(const PlanTarget& target) {
@@ -193,6 +205,7 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   for (uint32_t i = 0; i < 3; ++i) {
     if (options.on_failure == kPolicies[i]) on_failure_ = i;
   }
+  if (flags_ != 0) warn_of_regions_without_cpu_steps(plan);
   const std::string name = driver_name(options);
   const std::string text = driver_options(options);
   if (timeout_us_ == 0 && name == kSimulator) timeout_us_ = kSimulatorTimeoutMs * 1000;

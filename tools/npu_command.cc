@@ -74,7 +74,8 @@ ReplayedJob replay_job(const std::string& path, const std::string& options) {
   job.text = job.report.text;
   if (status < 0 && job.text.empty()) job.text = "status " + std::to_string(status);
   // A job that could not be read: its job.txt may be anything.
-  if (status == QPLAN_NPU_E_ARGUMENT || status == QPLAN_NPU_E_MEMORY) return job;
+  if (status == QPLAN_NPU_E_ARGUMENT || status == QPLAN_NPU_E_MEMORY || status == QPLAN_NPU_E_UNSUPPORTED)
+    return job;
   // Checks are compared in their order; the first byte that differs has an address. The same status also says
   // that the job left its memory: nothing is compared then.
   const bool differs = status == QPLAN_NPU_E_BUS && job.text.rfind("replay: byte ", 0) == 0;

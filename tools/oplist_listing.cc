@@ -87,6 +87,10 @@ class Listing {
     text_ += numbers("window", op.window, 0) + numbers("strides", op.strides, 1) +
              numbers("dilations", op.dilations, 1) + numbers("pads", op.pads, 0);
     if ((op.flags & QPLAN_NPU_OP_PAD_VALUE) != 0) text_ += ", pad value " + std::to_string(op.pad_value);
+    if ((op.flags & QPLAN_NPU_OP_COUNT_INCLUDE_PAD) != 0) text_ += ", counts padding";
+    constexpr uint32_t kFlags = QPLAN_NPU_OP_PAD_VALUE | QPLAN_NPU_OP_COUNT_INCLUDE_PAD;
+    if ((op.flags & ~kFlags) != 0) text_ += ", unknown flags " + std::to_string(op.flags & ~kFlags);
+    if (op.left_shift != 0) text_ += ", left shift " + std::to_string(op.left_shift);
     if (op.groups != 1) text_ += ", groups " + std::to_string(op.groups);
     if (op.contract != QPLAN_NPU_ACC32)
       text_ += ", clamp " + std::to_string(op.clamp_min) + ".." + std::to_string(op.clamp_max);
@@ -104,6 +108,9 @@ bool list_operators(const void* blob, uint64_t bytes, std::string* text) {
   qplan_npu_reason why = {};
   if (qplan_oplist_open(blob, bytes, &list, &why) != QPLAN_NPU_OK) {
     *text = why.text;
+    if (why.place != UINT32_MAX) *text += ", at " + std::to_string(why.place);
+    if (why.actual != why.limit)
+      *text += ", found " + std::to_string(why.actual) + ", expected " + std::to_string(why.limit);
     return false;
   }
   *text = Listing(list).text();
