@@ -122,7 +122,8 @@ class FamilyUse {
       if (view_.npu_step(index) != nullptr) {
         throw PackError(QPLAN_MODEL_UNSUPPORTED,
                         cat("emit-c: step ", index, " '", view_.step_name(index),
-                            "' runs on a device; pack the model with --target cpu,..."));
+                            "' runs on a device; pack the model with --target cpu,...; of one that Vela "
+                            "has compiled, pack the file that Vela was given"));
       }
       use(StepView::without_addresses(view_.plan(), view_.step(index), view_.bytes()), false);
     }

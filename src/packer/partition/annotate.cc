@@ -6,6 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/program.h"
 #include "src/packer/partition/stages.h"
 #include "src/packer/pattern/pattern.h"
 
@@ -168,6 +169,8 @@ class Annotator {
     unit.target = &target;
     unit.row = row;
     unit.pinned = pinned;
+    const ir::Node& root = node(unit.root());
+    unit.is_program = root.op != nullptr && root.op->name == op::kProgramOperator;
     measure(&unit);
     for (const uint32_t n : unit.nodes)
       annotation_.unit_of[n] = static_cast<uint32_t>(annotation_.units.size());
@@ -188,7 +191,7 @@ class Annotator {
     for (const ir::ValueId result : node(unit->root()).results)
       unit->bytes += bytes_of(function_.type(result));
     const auto cpu = std::ranges::find_if(targets_, [](const Target* t) { return t->is_cpu; });
-    if (unit->is_program()) return;
+    if (unit->is_program) return;
     unit->cpu_ns =
         target::cpu_ns((*cpu)->cpu_costs, work_of(*unit), unit->macs, unit->bytes, unit->weight_bytes);
   }

@@ -114,7 +114,7 @@ class Gate {
     for (const uint32_t u : island.units) {
       const Unit& unit = annotation_.units[u];
       decision.pinned |= unit.pinned;
-      decision.is_program |= unit.is_program();
+      decision.is_program |= unit.is_program;
       cycles += unit.cycles.value_or(0);
       decision.cpu_ns += unit.cpu_ns;
       decision.device_pj += target::device_pj(device.costs, unit.macs, unit.bytes + unit.weight_bytes);

@@ -151,7 +151,7 @@ class Outliner {
   void add_region(uint32_t i, ValueMap* main_map) {
     const Island& island = islands_.islands[i];
     const std::string& target = annotation_.units[island.units[0]].target->name;
-    const bool is_program = annotation_.units[island.units[0]].is_program();
+    const bool is_program = annotation_.units[island.units[0]].is_program;
     std::string name =
         cat("qplan_", target, "_", is_program ? "program" : old_.name(), "_", count_[target]++);
     std::ranges::replace(name, '-', '_');  // names are identifiers, targets may be "ethos-u55-128"

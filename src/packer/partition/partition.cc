@@ -21,7 +21,7 @@ UnitGraph graph_of(const ir::Function& function, const Annotation& annotation,
     const Unit& unit = annotation.units[u];
     const auto place = std::ranges::find(targets, unit.target) - targets.begin();
     graph.device.push_back(unit.target->is_cpu ? kNoDevice
-                           : unit.is_program() ? static_cast<int32_t>(targets.size() + u)
+                           : unit.is_program   ? static_cast<int32_t>(targets.size() + u)
                                                : static_cast<int32_t>(place));
     for (const uint32_t n : unit.nodes) {
       for (const ir::ValueId operand : function.nodes()[n].operands) {
@@ -91,7 +91,7 @@ class Reporter {
     const uint32_t island = islands_.island_of[u];
     if (island != kNoRegion) report.region = outlined_.function_name[island];
     report.pinned = unit.pinned;
-    report.is_program = unit.is_program();
+    report.is_program = unit.is_program;
     report.macs = unit.macs;
     report.bytes = unit.bytes;
     report.weight_bytes = unit.weight_bytes;
@@ -218,7 +218,7 @@ class Reporter {
     report.options = target.options;
     report.costs = costs_of(target);
     for (const UnitReport& unit : explain_.units) {
-      if (unit.target != target.name) continue;
+      if (unit.target != target.name || (target.is_cpu && unit.is_program)) continue;
       report.num_ops += static_cast<uint32_t>(unit.nodes.size());
       report.macs += unit.macs;
       report.bytes += unit.bytes;
@@ -244,6 +244,7 @@ void check_strict(const Explain& explain, const Target& preferred) {
   std::string text;  // each operator on a line of its own
   for (const UnitReport& unit : explain.units) {
     if (unit.target == preferred.name || unit.pinned) continue;
+    if (unit.is_program && unit.region.empty()) continue;  // no placement runs it: check_programs says so
     off += unit.nodes.size();
     std::string reasons;
     for (const TargetVerdict& verdict : unit.verdicts) {

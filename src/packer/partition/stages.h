@@ -32,8 +32,9 @@ struct Unit {
   const target::Target* gated_from = nullptr;
 
   uint32_t root() const { return nodes.back(); }
-  // A region of its own, which stays on its device.
-  bool is_program() const { return row != nullptr && row->is_program; }
+  // One that was compiled before: a region of its own, which stays on its device. On the CPU: no target takes
+  // it, and no plan can be made.
+  bool is_program = false;
 };
 
 // A pattern matched, but constraints do not hold.

@@ -9,6 +9,7 @@
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"
+#include "src/packer/target/target.h"
 
 namespace qplan {
 namespace {
@@ -36,11 +37,14 @@ class Survey {
   }
 
   // What became of the operators that were imported. canonical: not empty.
-  void look(const ir::Function& canonical, const target::TargetProfile& profile) {
+  void look(const ir::Function& canonical, const std::vector<target::Target>& targets) {
+    const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
+    const pattern::Pre pre(canonical);
     if (operators_.empty()) num_nodes_ = canonical.nodes().size();
     std::vector<bool> is_refused(canonical.nodes().size(), false);
     for (const target::CpuRefusal& refusal : target::cpu_refusals(canonical, profile)) {
       const ir::Node& node = canonical.nodes()[refusal.node];
+      if (is_taken_program(pre, node, targets)) continue;
       is_refused[refusal.node] = true;
       const uint64_t macs = target::node_macs(canonical, node);
       const auto source = by_name_.find(node.name);
@@ -84,6 +88,19 @@ class Survey {
   }
 
  private:
+  // A program of an NPU, which runs on a device or nowhere.
+  static bool is_taken_program(const pattern::Pre& pre, const ir::Node& node,
+                               const std::vector<target::Target>& targets) {
+    for (const target::Target& target : targets) {
+      for (const target::PatternRow& row : target.table) {
+        if (!row.is_program) continue;
+        const auto matches = pattern::match(row.pattern, pre, pattern::PreValue{node.results[0]});
+        if (matches && row.check({pre, *matches}).empty()) return true;
+      }
+    }
+    return false;
+  }
+
   void add(const std::string& kind, const std::string& reason, const std::string& name, uint64_t macs) {
     Missing& missing = missing_[{kind, reason}];
     if (missing.count++ == 0) missing.first = name;
@@ -110,10 +127,9 @@ std::string coverage_json(std::span<const uint8_t> model, std::string_view name,
   ir::Module module = import_model(model, name, looking);
   Survey survey(std::move(operators));
   if (!module.main().outputs().empty()) {
-    const target::TargetProfile& profile = pipeline::cpu_of(targets).profile;
     try {
-      pipeline::canonicalize(&module, profile, observer);
-      survey.look(module.main(), profile);
+      pipeline::canonicalize(&module, pipeline::cpu_of(targets).profile, observer);
+      survey.look(module.main(), targets);
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
       survey.stop(error.what());  // a dtype or a number of inputs that no plan has

@@ -85,6 +85,7 @@ void check_programs(const Placed& placed, const ir::Function& canonical) {
       for (const target::Reason& reason : verdict.reasons)
         text += cat("\n  not on '", verdict.target, "': ", reason.text, " [", reason.id, "]");
     }
+    if (unit.pinned) text += cat("\n  it is pinned to '", unit.target, "': leave out that --pin");
     throw PackError(QPLAN_MODEL_UNSUPPORTED, text);
   }
 }
