@@ -6,6 +6,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "src/packer/pipeline/pipeline.h"
+#include "src/packer/text/text.h"
 #include "tests/ethosu/compiled_model.h"
 #include "tests/ethosu/compiled_tflite.h"
 #include "tests/ethosu/sim_device.h"
@@ -244,25 +246,97 @@ TEST(EthosuImport, ADeviceThatItWasNotCompiledForIsAnError) {
       "[ethosu.program.config]");
 }
 
+TEST(EthosuImport, CoverageAsksTheTargets) {
+  const Bytes model = compiled_conv(*find_config(kDevice));
+  const auto survey = [&](const char* target) {
+    PackOptions options;
+    options.target = target;
+    return nlohmann::json::parse(coverage_json(model, "net.tflite", options));
+  };
+  const nlohmann::json taken = survey("ethos-u55-128, cpu");
+  EXPECT_EQ(taken.at("operators").at("run"), 1);
+  EXPECT_EQ(taken.at("all_run"), true);
+  for (const char* target : {"cpu", "ethos-u55-256, cpu"}) {
+    EXPECT_EQ(survey(target).at("operators").at("run"), 0) << target;
+    EXPECT_EQ(survey(target).at("missing").size(), 1u) << target;
+  }
+}
+
+TEST(EthosuImport, ExplainDoesNotRunAProgramOnTheCpu) {
+  PackOptions options;
+  options.target = "ethos-u55-256, cpu";
+  const nlohmann::json json = nlohmann::json::parse(
+      explain_text(compiled_conv(*find_config(kDevice)), "net.tflite", options, ExplainFormat::kJson));
+  EXPECT_EQ(json.at("units").at(0).at("is_program"), true);
+  EXPECT_EQ(json.at("units").at(0).at("cpu_ns"), 0);
+  for (const nlohmann::json& device : json.at("devices")) EXPECT_EQ(device.at("ops"), 0) << device;
+}
+
+TEST(EthosuImport, NamesOfFormatAndDeviceAreWords) {
+  const auto error = [](const std::string& device) -> std::string {
+    try {
+      (void)text::parse(
+          "def @main(%x: Tensor[(1, 4), int8]) {\n  %0 = npu.program((const(Tensor[(1), uint8], "
+          "[0]), %x), format=\"ethos-u\", device=\"" +
+              device +
+              "\", shapes=[[1, 3]], dtypes=\"int8\", memory_bytes=64, input_offsets=[16], "
+              "output_offsets=[32]);\n  %0\n}\n",
+          "text");
+    } catch (const PackError& e) {
+      return e.what();
+    }
+    return "parsed";
+  };
+  EXPECT_EQ(error("ethos-u55-128"), "parsed");
+  for (const char* device : {"", "a\\n\\\"b", "a b"}) {
+    EXPECT_NE(error(device).find("characters, expected one or more of a to z, 0 to 9 and '-'"),
+              std::string::npos)
+        << error(device);
+  }
+}
+
 // ---- files that are damaged
 
-// The model with another command stream.
-std::string error_with(const std::function<void(ArmProgram*)>& damage) {
-  ArmProgram program = arm_program(conv_source(), *find_config(kDevice));
+// The model with another command stream, and with more rows of its output.
+Bytes damaged(const std::function<void(ArmProgram*)>& damage, int32_t rows = 3,
+              const char* device = kDevice) {
+  ArmProgram program = arm_program(conv_source(), *find_config(device));
   damage(&program);
   CompiledTflite c;
-  const int32_t x = x_of(c.builder()), y = convolved(c.builder());
+  const int32_t x = x_of(c.builder()), y = tensor(c.builder(), "y", {1, rows, 3, 3}, 0.25f, -5);
   c.program(program, {x}, {y});
-  return pack_error(c.finish({x}, {y}), "ethos-u55-128, cpu");
+  return c.finish({x}, {y});
+}
+std::string error_with(const std::function<void(ArmProgram*)>& damage, int32_t rows = 3) {
+  return pack_error(damaged(damage, rows), "ethos-u55-128, cpu");
+}
+
+// Gives a register another value, wherever the stream sets it.
+void set_register(ArmProgram* program, uint16_t code, bool has_payload, uint32_t value) {
+  Payload payload;
+  ASSERT_FALSE(read_payload(program->payload.data(), program->payload.size(), &payload));
+  std::vector<uint32_t> words(payload.stream_words), result;
+  for (uint32_t i = 0; i < payload.stream_words; ++i) words[i] = load_word(payload.stream + uint64_t{i} * 4);
+  for (uint32_t at = 0; at < words.size();) {
+    Command command;
+    ASSERT_FALSE(decode(words.data(), static_cast<uint32_t>(words.size()), &at, &command));
+    if (command.code == code && command.has_payload == has_payload)
+      has_payload ? command.payload = value : command.parameter = static_cast<uint16_t>(value);
+    uint32_t encoded[2];
+    result.insert(result.end(), encoded, encoded + encode(command, encoded));
+  }
+  program->payload = compiler::payload_of(*find_config_word(payload.config_word), result);
 }
 
 TEST(EthosuImport, DamagedProgramsAreRefused) {
   const std::string place = "tflite: 'net.tflite': operator 0 custom operator 'ethos-u' 'y': ";
   EXPECT_EQ(error_with([](ArmProgram*) {}), "packed");
-  EXPECT_EQ(error_with([](ArmProgram* p) { p->payload[0] = 'X'; }),
-            place + "its command stream (input 0, " +
-                std::to_string(arm_program(conv_source(), *find_config(kDevice)).payload.size()) +
-                " bytes) is damaged: a payload begins with 'COP1', found 827346776, expected 827346755");
+  EXPECT_EQ(
+      error_with([](ArmProgram* p) { p->payload[0] = 'X'; }),
+      place + "its command stream (input 0, " +
+          std::to_string(arm_program(conv_source(), *find_config(kDevice)).payload.size()) +
+          " bytes) is damaged: it begins with 0x31504f58, expected 'COP1' (0x31504f43); compile the model "
+          "again with Vela");
   const std::string truncated = error_with([](ArmProgram* p) { p->payload.resize(p->payload.size() - 8); });
   EXPECT_NE(truncated.find("is damaged: a command stream ends after its payload"), std::string::npos)
       << truncated;
@@ -274,6 +348,50 @@ TEST(EthosuImport, DamagedProgramsAreRefused) {
   EXPECT_NE(constants.find("an access is outside of its region, found "), std::string::npos) << constants;
 }
 
+TEST(EthosuImport, OutputsThatTheProgramDoesNotWriteAreRefused) {
+  const ArmProgram whole = arm_program(conv_source(), *find_config(kDevice));
+  const uint64_t offset = whole.output_offsets.at(0);
+  const auto expected = [](uint64_t bytes, uint64_t from, uint64_t missing) {
+    return "ethos-u55-128: program 'y': output 0 has " + std::to_string(bytes) + " bytes from " +
+           std::to_string(from) + " of its memory on, and no operation writes byte " +
+           std::to_string(missing) + "; compile the model again with Vela";
+  };
+  EXPECT_EQ(error_with([](ArmProgram* p) { p->memory_bytes += 9 * 7; }, 10),
+            expected(90, offset, offset + 27));
+  const uint64_t after = whole.memory_bytes;
+  EXPECT_EQ(error_with([&](ArmProgram* p) { p->output_offsets = {after}; }), expected(27, after, after));
+  EXPECT_EQ(error_with([](ArmProgram* p) {
+              p->payload = compiler::payload_of(*find_config(kDevice), std::vector<uint32_t>{0xffffu << 16});
+            }),
+            expected(27, offset, offset));
+}
+
+// Rows of 10 bytes instead of 9: bounds of a feature map do not tell, the simulator does.
+TEST(EthosuImport, AByteOfAnOutputBetweenRowsFaults) {
+  const auto far_rows = [](ArmProgram* p) { set_register(p, kOfmStrideY, true, 10); };
+  const Bytes plan = pack_bytes(damaged(far_rows), "net.tflite", "ethos-u55-128, cpu");
+  const SimDevice device(kDevice);
+  ModelSession session(plan, QPLAN_ISA_AUTO, 1, device.config());
+  std::string text = "no error";
+  try {
+    (void)session.run({Bytes(18, 5)});
+  } catch (const std::runtime_error& error) {
+    text = error.what();
+  }
+  EXPECT_NE(text.find(" of region 1 is part of an output, and nobody wrote it"), std::string::npos) << text;
+}
+
+TEST(EthosuImport, FastScratchThatIsTheOtherScratchIsRefused) {
+  const auto use_region_2 = [](ArmProgram* p) { set_register(p, kOfmRegion, false, 2); };
+  const std::string text =
+      "': its command stream uses the fast scratch memory (region 2), which is one with the other scratch "
+      "memory (region 1) unless a U65 has a fast scratch tensor of its own; compile the model again with "
+      "Vela";
+  EXPECT_EQ(error_with(use_region_2), "ethos-u55-128: program 'y" + text);
+  EXPECT_EQ(pack_error(damaged(use_region_2, 3, "ethos-u65-256"), "ethos-u65-256, cpu"),
+            "ethos-u65-256: program 'y" + text);
+}
+
 // Whatever a byte of the command stream or of the weights becomes, nothing but an error or another result
 // follows.
 TEST(EthosuImport, FlippedBytesDoNoHarm) {
@@ -281,13 +399,13 @@ TEST(EthosuImport, FlippedBytesDoNoHarm) {
   const ArmProgram program = arm_program(conv_source(), config);
   size_t refused = 0, faults = 0;
   for (size_t i = 0; i < program.payload.size() + program.constants.size(); ++i) {
-    ArmProgram damaged = program;
+    ArmProgram changed = program;
     const bool is_payload = i < program.payload.size();
-    (is_payload ? damaged.payload[i] : damaged.constants[i - program.payload.size()]) ^=
+    (is_payload ? changed.payload[i] : changed.constants[i - program.payload.size()]) ^=
         static_cast<uint8_t>(1 + i * 37 % 255);
     CompiledTflite c;
     const int32_t x = x_of(c.builder()), y = convolved(c.builder());
-    c.program(damaged, {x}, {y});
+    c.program(changed, {x}, {y});
     const Bytes model = c.finish({x}, {y});
     Bytes plan;
     try {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/ethosu/compiler/blob_writer.h"
+#include "src/ethosu/compiler/byte_set.h"
 #include "src/ethosu/isa/check_stream.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
@@ -17,6 +18,12 @@ using target::CompiledRegion;
 // The base pointers of Arm's compiler.
 enum BasePointer : uint32_t { kConstants = 0, kMemory = 1, kFastMemory = 2 };
 constexpr std::string_view kFormat = "ethos-u";
+constexpr std::string_view kAdvice = "; compile the model again with Vela";
+
+// A sentence about the Problem; numbers only where they differ.
+std::string text_of(const char* text, int64_t found, int64_t limit) {
+  return found == limit ? std::string(text) : cat(text, ", found ", found, ", expected ", limit);
+}
 
 // A node's program: its parts, and what it takes.
 class Program {
@@ -24,15 +31,22 @@ class Program {
   Program(const Config& config, const ir::Function& function, const ir::Node& node)
       : config_(config), function_(function), node_(node), attributes_(op::program_of(node)) {
     if (const Problem p = read_payload(bytes().data(), bytes().size(), &payload_))
-      fail(cat(p.text, ", found ", p.found, ", expected ", p.limit));
+      fail(cat(text_of(p.text, p.found, p.limit), kAdvice));
     // Most programs leave the fast memory alone, which then needs no bytes.
     uint32_t word = 0;
     if (!check(0, &word)) return;
     if (const Problem p = check(attributes_.fast_memory_bytes, &word)) {
-      fail(cat("word ", word, " of its command stream: ", p.text, ", found ", p.found, ", expected ",
-               p.limit));
+      fail(cat("word ", word, " of its command stream: ", text_of(p.text, p.found, p.limit), kAdvice));
     }
     uses_fast_memory_ = true;
+    // Only a U65 that spills has two memories; elsewhere Arm's driver gives one address for both.
+    if (config_.is_u65 && attributes_.fast_memory_bytes != attributes_.memory_bytes) return;
+    throw PackError(
+        QPLAN_MODEL_UNSUPPORTED,
+        cat(config_.name, ": program '", node_.name,
+            "': its command stream uses the fast scratch memory (region 2), which is one with the "
+            "other scratch memory (region 1) unless a U65 has a fast scratch tensor of its own",
+            kAdvice));
   }
 
   const op::ProgramAttributes& attributes() const { return attributes_; }
@@ -40,6 +54,8 @@ class Program {
   std::span<const uint8_t> constants() const {
     return attributes_.has_constants ? constant(1) : std::span<const uint8_t>();
   }
+  // The first byte from `begin` on that is no input's and that no operation writes.
+  uint64_t first_undefined(uint64_t begin) const { return defined_.first_missing(begin); }
   bool uses_fast_memory() const { return uses_fast_memory_; }
   const StreamWork& work() const { return work_; }
   [[noreturn]] void fail(const std::string& text) const {
@@ -56,7 +72,19 @@ class Program {
     limits.bytes[kConstants] = constants().size();
     limits.bytes[kMemory] = attributes_.memory_bytes, limits.is_writable[kMemory] = true;
     limits.bytes[kFastMemory] = fast_memory_bytes, limits.is_writable[kFastMemory] = true;
-    return check_stream(config_, payload_, limits, word, &work_);
+    defined_ = {};
+    const size_t first = op::first_input(attributes_);
+    for (size_t i = first; i < node_.operands.size(); ++i) {
+      const uint64_t begin = attributes_.input_offsets[i - first];
+      defined_.add(begin, begin + static_cast<uint64_t>(function_.type(node_.operands[i]).size_bytes()));
+    }
+    const WriteObserver writes = {[](void* defined, const ByteRange& range) {
+                                    if (range.region != kMemory) return;
+                                    static_cast<ByteSet*>(defined)->add(range.begin,
+                                                                        range.begin + range.bytes);
+                                  },
+                                  &defined_};
+    return check_stream(config_, payload_, limits, word, &work_, &writes);
   }
 
   const Config& config_;
@@ -65,6 +93,7 @@ class Program {
   const op::ProgramAttributes attributes_;
   Payload payload_;
   bool uses_fast_memory_ = false;
+  ByteSet defined_;  // of the memory, after a run
   StreamWork work_;
 };
 
@@ -133,7 +162,7 @@ class Writer {
         throw PackError(QPLAN_MODEL_UNSUPPORTED,
                         cat(config_.name, ": program '", node_.name, "': input ", i - first,
                             param == region_.params().end() ? " is a constant" : " is another input too",
-                            ", expected an activation of its own"));
+                            ", expected an activation of its own; pack the file that Vela was given"));
       }
       is_bound[index] = true;
       add_tensor(QPLAN_NPU_USE_INPUT, format::NpuUse_INPUT, static_cast<uint32_t>(index),
@@ -145,9 +174,14 @@ class Writer {
   void add_outputs() {
     for (size_t o = 0; o < region_.outputs().size(); ++o) {
       const auto result = std::ranges::find(node_.results, region_.outputs()[o]) - node_.results.begin();
-      add_tensor(QPLAN_NPU_USE_OUTPUT, format::NpuUse_OUTPUT, static_cast<uint32_t>(o),
-                 region_.type(region_.outputs()[o]),
-                 program_.attributes().output_offsets[static_cast<size_t>(result)]);
+      const ir::TensorType& type = region_.type(region_.outputs()[o]);
+      const uint64_t offset = program_.attributes().output_offsets[static_cast<size_t>(result)];
+      const auto bytes = static_cast<uint64_t>(type.size_bytes());
+      if (const uint64_t missing = program_.first_undefined(offset); missing < offset + bytes) {
+        program_.fail(cat("output ", result, " has ", bytes, " bytes from ", offset,
+                          " of its memory on, and no operation writes byte ", missing, kAdvice));
+      }
+      add_tensor(QPLAN_NPU_USE_OUTPUT, format::NpuUse_OUTPUT, static_cast<uint32_t>(o), type, offset);
     }
   }
 
@@ -156,7 +190,7 @@ class Writer {
     Blob blob;
     qplan_npu_reason why = {};
     if (read_blob(result_.blob.data(), result_.blob.size(), config_, &blob, &why) == QPLAN_NPU_OK) return;
-    program_.fail(cat(why.text, ", found ", why.actual, ", expected ", why.limit));
+    program_.fail(cat(text_of(why.text, why.actual, why.limit), kAdvice));
   }
 
   const Config& config_;
@@ -176,6 +210,8 @@ target::PatternRow program_row(const Config& config) {
       "name that configuration in --target, or compile the network again", [&config](const Candidate& c) {
         const op::ProgramAttributes program = op::program_of(c.root());
         if (program.format == kFormat && program.device == config.name) return std::string();
+        if (program.format != kFormat)
+          return cat("it is a program of format '", program.format, "', this device runs '", kFormat, "'");
         return cat("it is a program for '", program.device, "', this device is '", config.name, "'");
       }};
   return {.name = name,

@@ -74,9 +74,12 @@ class Reader {
 
   bool read_layout() {
     const BlobHeader& h = blob_.header;
-    if (h.num_regions > kMaxRegions) return fail(kBlobLayout, "a blob's regions", h.num_regions, kMaxRegions);
-    if (h.num_slots > kMaxSlots) return fail(kBlobLayout, "a blob's slots", h.num_slots, kMaxSlots);
-    if (h.num_labels > kMaxLabels) return fail(kBlobLayout, "a blob's labels", h.num_labels, kMaxLabels);
+    if (h.num_regions > kMaxRegions)
+      return fail(kBlobLayout, "a blob has too many regions", h.num_regions, kMaxRegions);
+    if (h.num_slots > kMaxSlots)
+      return fail(kBlobLayout, "a blob has too many slots", h.num_slots, kMaxSlots);
+    if (h.num_labels > kMaxLabels)
+      return fail(kBlobLayout, "a blob has too many labels", h.num_labels, kMaxLabels);
     uint64_t at = aligned(sizeof(BlobHeader));
     blob_.regions = take(&at, h.num_regions, sizeof(BlobRegion));
     blob_.slots = take(&at, h.num_slots, sizeof(BlobSlot));
@@ -104,8 +107,8 @@ class Reader {
       if (region.kind > static_cast<uint32_t>(RegionKind::kArena))
         return fail(kBlobRegionRule, "a region of an unknown kind", region.kind, 2, r);
       if (region.bytes >> address_bits(config_) != 0)
-        return fail(kBlobRegionRule, "a region's bytes", region.bytes, uint64_t{1} << address_bits(config_),
-                    r);
+        return fail(kBlobRegionRule, "a region has more bytes than the device has addresses", region.bytes,
+                    uint64_t{1} << address_bits(config_), r);
       const bool has_data = region.kind == static_cast<uint32_t>(RegionKind::kConstants);
       if (has_data && (region.data_offset % kAlignment != 0 || region.data_offset > size_ ||
                        region.bytes > size_ - region.data_offset))

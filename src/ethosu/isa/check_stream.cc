@@ -60,13 +60,14 @@ Access access_of(const Config& config, const Kernel& kernel) {
 
 class Checker {
  public:
-  Checker(const Config& config, const Payload& payload, const RegionLimits& limits)
-      : config_(config), payload_(payload), limits_(limits), time_(config) {}
+  Checker(const Config& config, const Payload& payload, const RegionLimits& limits,
+          const WriteObserver* writes)
+      : config_(config), payload_(payload), limits_(limits), writes_(writes), time_(config) {}
 
   Problem run(uint32_t* word, StreamWork* work) {
     for (uint32_t at = 0;;) {
       *word = at;
-      if (at >= payload_.stream_words) return {"a stream ends without OP_STOP", at, 0};
+      if (at >= payload_.stream_words) return {"a stream ends without OP_STOP", 0, 0};
       uint32_t words[2] = {load_word(payload_.stream + uint64_t{at} * 4), 0};
       uint32_t count = 1;
       if (at + 1 < payload_.stream_words) {
@@ -121,7 +122,7 @@ class Checker {
         return {"an access is outside of its region", static_cast<int64_t>(range.begin + range.bytes),
                 static_cast<int64_t>(bytes)};
       if (is_write && !limits_.is_writable[range.region])
-        return {"a region that is read only is written", range.region, 0};
+        return {"a region that is read only is written", 0, 0};
     }
     return {};
   }
@@ -136,6 +137,12 @@ class Checker {
     return {};
   }
 
+  void tell_writes(const Access& access) const {
+    for (uint32_t i = 0; writes_ != nullptr && i < access.num_writes; ++i) {
+      if (access.writes[i].region != kTables) writes_->wrote(writes_->context, access.writes[i]);
+    }
+  }
+
   Problem kernel(const Command& command) {
     Kernel kernel;
     if (const Problem p = read_kernel(config_, registers_, command, &kernel)) return p;
@@ -148,8 +155,9 @@ class Checker {
     const Access access = access_of(config_, kernel);
     if (const Problem p = check_ranges(access)) return p;
     for (uint32_t i = 0; i < num_dmas_; ++i) {
-      if (conflict(access, dmas_[i])) return {"a kernel does not wait for a transfer", i, 0};
+      if (conflict(access, dmas_[i])) return {"a kernel does not wait for a transfer", 0, 0};
     }
+    tell_writes(access);
     const uint64_t cycles = kernel_cycles(config_, kernel);
     work_.total_cycles += cycles;
     work_.macs += kernel_macs(kernel);
@@ -174,8 +182,9 @@ class Checker {
     access.write(to);
     if (const Problem p = check_ranges(access)) return p;
     for (uint32_t i = 0; i < num_kernels_; ++i) {
-      if (conflict(access, kernels_[i])) return {"a transfer does not wait for a kernel", i, 0};
+      if (conflict(access, kernels_[i])) return {"a transfer does not wait for a kernel", 0, 0};
     }
+    tell_writes(access);
     const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
     work_.total_cycles += cycles;
     time_.start_transfer(cycles);
@@ -193,6 +202,7 @@ class Checker {
   const Config& config_;
   const Payload& payload_;
   const RegionLimits& limits_;
+  const WriteObserver* const writes_;
   Registers registers_;
   Access kernels_[kMaxUnfinishedKernels], dmas_[2];
   uint32_t num_kernels_ = 0, num_dmas_ = 0;
@@ -203,8 +213,8 @@ class Checker {
 }  // namespace
 
 Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits, uint32_t* word,
-                     StreamWork* work) {
-  return Checker(config, payload, limits).run(word, work);
+                     StreamWork* work, const WriteObserver* writes) {
+  return Checker(config, payload, limits, writes).run(word, work);
 }
 
 }  // namespace qplan::ethosu

@@ -7,6 +7,7 @@
 
 #include "src/ethosu/isa/commands.h"
 #include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/kernel.h"
 #include "src/ethosu/isa/payload.h"
 
 namespace qplan::ethosu {
@@ -23,11 +24,19 @@ struct RegionLimits {
   bool is_writable[kMaxRegions] = {};
 };
 
+// Is told the ranges of memory that operations write, in the stream's order. They are bounds: bytes between
+// the rows of a feature map lie within them.
+struct WriteObserver {
+  void (*wrote)(void* context, const ByteRange& range);
+  void* context;
+};
+
 // Every operation uses registers that the stream set, keeps the limits of the architecture, fits SHRAM and
 // stays inside of its regions; transfers and kernels that touch the same bytes wait for each other; OP_STOP
 // is the last word. *word: where it is wrong. Not looked at: whether the weights decode, and BLOCKDEP.
+// writes: who is told of every write, or null.
 [[nodiscard]] Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits,
-                                   uint32_t* word, StreamWork* work);
+                                   uint32_t* word, StreamWork* work, const WriteObserver* writes = nullptr);
 
 }  // namespace qplan::ethosu
 

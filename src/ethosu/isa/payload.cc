@@ -13,7 +13,6 @@ Problem read_payload(const uint8_t* bytes, uint64_t size, Payload* payload) {
   if (size < 4 || size % 4 != 0) return {"a payload is a multiple of 4 bytes", static_cast<int64_t>(size), 4};
   if (load_word(bytes) != kPayloadMagic)
     return {"a payload begins with 'COP1'", load_word(bytes), kPayloadMagic};
-  bool has_config = false;
   for (uint64_t at = 4; at < size;) {
     const uint32_t action = load_word(bytes + at);
     at += 4;
@@ -22,7 +21,7 @@ Problem read_payload(const uint8_t* bytes, uint64_t size, Payload* payload) {
         if (size - at < 8) return {"a payload ends within CONFIG", static_cast<int64_t>(size - at), 8};
         payload->config_word = load_word(bytes + at);
         payload->architecture = load_word(bytes + at + 4);
-        has_config = true;
+        payload->has_config = true;
         at += 8;
         break;
       case kActionNop:
@@ -43,10 +42,9 @@ Problem read_payload(const uint8_t* bytes, uint64_t size, Payload* payload) {
         return {"a payload has an unknown driver action", action & 0xff, 0};
     }
   }
-  if (!has_config) return {"a payload has no CONFIG", 0, 0};
+  if (!payload->has_config) return {"a payload has no CONFIG", 0, 0};
   if (payload->stream == nullptr) return {"a payload has no command stream", 0, 0};
-  if (payload->architecture >> 28 != kArchitecture >> 28 ||
-      (payload->architecture >> 20 & 0xff) > (kArchitecture >> 20 & 0xff))
+  if (!is_known_architecture(payload->architecture))
     return {"a payload is made for another architecture", payload->architecture, kArchitecture};
   return {};
 }

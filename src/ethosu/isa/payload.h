@@ -21,9 +21,16 @@ constexpr uint32_t kMaxStreamWords = kMaxStreamBytes / 4;
 struct Payload {
   uint32_t config_word = 0;
   uint32_t architecture = 0;
+  bool has_config = false;
   const uint8_t* stream = nullptr;
   uint32_t stream_words = 0;
 };
+
+// Whether devices with kArchitecture run it: the same major number, and no later minor one.
+constexpr bool is_known_architecture(uint32_t architecture) {
+  return architecture >> 28 == kArchitecture >> 28 &&
+         (architecture >> 20 & 0xff) <= (kArchitecture >> 20 & 0xff);
+}
 
 // The checks of Arm's driver, without those of the device's own registers.
 [[nodiscard]] Problem read_payload(const uint8_t* bytes, uint64_t size, Payload* payload);

@@ -175,6 +175,13 @@ qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
   for (size_t s = 0; s < segments.size(); ++s) {
     const BlobSlot& slot = program.slots[s];
     if (slot.usage != QPLAN_NPU_USE_OUTPUT) continue;
+    for (uint64_t b = slot.offset; b < slot.offset + slot.bytes; ++b) {
+      const Touch* const touch = memory.touch(slot.region, b);
+      if (touch != nullptr && touch->is_defined) continue;
+      return {QPLAN_NPU_E_HAZARD, QPLAN_NPU_NO_INSTRUCTION, 0,
+              "byte " + std::to_string(b) + " of region " + std::to_string(slot.region) +
+                  " is part of an output, and nobody wrote it"};
+    }
     const uint8_t* const made = memory.region(slot.region).data + slot.offset;
     record.checks.push_back({slot.region, slot.offset, {made, made + slot.bytes}});
     if (program.is_copied[s]) std::memcpy(segments[s].memory, made, slot.bytes);

@@ -18,6 +18,7 @@ struct Spec {
   bool has_metadata = true;
   bool has_inputs = true;
   int32_t memory_bytes = 64;
+  bool has_seconds = false;  // a second input and output, tensors 6 and 7
 };
 
 std::vector<uint8_t> default_payload(uint32_t config_word = 0x00001807) {
@@ -40,10 +41,16 @@ std::vector<uint8_t> model_of(const Spec& spec) {
   const int32_t x = b.activation("x", {1, 4}, 0.5f, 1), y = b.activation("y", {1, 3}, 0.25f, 2);
   std::vector<int32_t> operands = {stream, flash, scratch, fast};
   if (spec.has_inputs) operands.push_back(x);
-  b.op(tflite::BuiltinOperator_CUSTOM, operands, {y}, tflite::BuiltinOptions_NONE, 0, "ethos-u",
+  std::vector<int32_t> inputs = {x}, outputs = {y};
+  if (spec.has_seconds) {
+    inputs.push_back(b.activation("x2", {1, 4}, 0.5f, 1));
+    outputs.push_back(b.activation("y2", {1, 3}, 0.25f, 2));
+    operands.push_back(inputs[1]);
+  }
+  b.op(tflite::BuiltinOperator_CUSTOM, operands, outputs, tflite::BuiltinOptions_NONE, 0, "ethos-u",
        spec.options);
   if (spec.has_metadata) b.metadata("OfflineMemoryAllocation", bytes_of(spec.offsets));
-  return b.finish({x}, {y});
+  return b.finish(inputs, outputs);
 }
 
 TEST(TfliteEthosu, IsAProgramInItsMemory) {
@@ -71,11 +78,42 @@ TEST(TfliteEthosu, WhatAnotherCompilerOrDeviceNeedsIsNotImported) {
       << error_of({.has_metadata = false});
   EXPECT_EQ(error_of({.payload = default_payload(0x20001807)}),
             unsupported +
-                "a command stream for a device with configuration word 536877063, which is no "
+                "a command stream for a device with configuration word 0x20001807, which is no "
                 "Ethos-U55 or U65 ('y')");
+  // Ethos-U85, and a later version of U55.
+  const auto of_architecture = [](uint32_t config, uint32_t architecture) {
+    std::vector<uint8_t> payload = default_payload(config);
+    ethosu::store_word(architecture, payload.data() + 12);
+    return payload;
+  };
+  const std::string known = ", expected 1.0.6 (0x10060000) of Ethos-U55 and U65 or an earlier one ('y')";
+  EXPECT_EQ(error_of({.payload = of_architecture(0x20001807, 0x20000000)}),
+            unsupported + "a command stream for architecture 2.0.0 (0x20000000)" + known);
+  EXPECT_EQ(error_of({.payload = of_architecture(0x00001807, 0x10160000)}),
+            unsupported + "a command stream for architecture 1.1.6 (0x10160000)" + known);
   EXPECT_EQ(error_of({.options = {2, 4, 1}}), unsupported + "options of kind 2, expected 1 ('y')");
   EXPECT_EQ(error_of({.offsets = {1, 1, 0}}),
             unsupported + "version 1 of metadata 'OfflineMemoryAllocation' ('y')");
+  EXPECT_EQ(error_of({.offsets = {0, 7, 6, -1, -1, 0, 0, 16, 32}}),
+            unsupported + "metadata 'OfflineMemoryAllocation' for 7 subgraphs, expected 1 ('y')");
+  EXPECT_EQ(error_of({.offsets = {0, 1, 6, -1, -1, 64, 0, 16, 32}}),
+            unsupported +
+                "scratch memory (input 2) from byte 64 of the arena on, expected 0; compile the model again "
+                "with Vela ('y')");
+}
+
+TEST(TfliteEthosu, PlacesThatOverlapAreInvalid) {
+  const auto error = [](std::vector<int32_t> places) {
+    std::vector<int32_t> offsets = {0, 1, 8, -1, -1, 0, 0};
+    offsets.insert(offsets.end(), places.begin(), places.end());  // of x, y, x2, y2
+    return error_of({.offsets = offsets, .has_seconds = true});
+  };
+  EXPECT_EQ(error({16, 16, 20, 32}), "imported");  // an output may be where an input was
+  const std::string end = " of the program's memory, expected a place for each";
+  EXPECT_NE(error({16, 32, 19, 40}).find("inputs 0 and 1 share byte 19" + end), std::string::npos)
+      << error({16, 32, 19, 40});
+  EXPECT_NE(error({16, 40, 20, 38}).find("results 0 and 1 share byte 40" + end), std::string::npos)
+      << error({16, 40, 20, 38});
 }
 
 TEST(TfliteEthosu, DamagedFilesAreInvalid) {
@@ -87,19 +125,20 @@ TEST(TfliteEthosu, DamagedFilesAreInvalid) {
   EXPECT_EQ(error_of({.payload = {1, 2, 3, 4, 5}}),
             invalid +
                 "its command stream (input 0, 5 bytes) is damaged: a payload is a multiple of 4 bytes, "
-                "found 5, expected 4");
+                "found 5, expected 4; compile the model again with Vela");
   std::vector<uint8_t> wrong = default_payload();
   wrong[0] = 'X';
-  EXPECT_EQ(error_of({.payload = wrong}),
-            invalid +
-                "its command stream (input 0, 36 bytes) is damaged: a payload begins with 'COP1', found "
-                "827346776, expected 827346755");
+  EXPECT_EQ(
+      error_of({.payload = wrong}),
+      invalid +
+          "its command stream (input 0, 36 bytes) is damaged: it begins with 0x31504f58, expected 'COP1' "
+          "(0x31504f43); compile the model again with Vela");
   std::vector<uint8_t> truncated = default_payload();
   truncated.resize(truncated.size() - 4);
   EXPECT_EQ(error_of({.payload = truncated}),
             invalid +
                 "its command stream (input 0, 32 bytes) is damaged: a command stream ends after its "
-                "payload, found 1, expected 0");
+                "payload, found 1, expected 0; compile the model again with Vela");
   EXPECT_EQ(error_of({.offsets = {0, 1}}),
             invalid +
                 "metadata 'OfflineMemoryAllocation' has 8 bytes, expected 4 bytes for each of three "

@@ -119,11 +119,22 @@ ModelFile::ModelFile(std::span<const uint8_t> bytes)
     invalid("schema version " + std::to_string(model_->version()) + ", expected " + std::to_string(kVersion));
   }
   if (num_subgraphs() == 0) invalid("the model has no subgraph");
+  auto metadata = std::make_shared<std::map<std::string_view, uint32_t>>();
+  if (model_->metadata() != nullptr) {
+    for (const tflite::Metadata* entry : *model_->metadata()) {
+      // Of two entries with one name the first counts.
+      if (entry->name() != nullptr) metadata->emplace(entry->name()->string_view(), entry->buffer());
+    }
+  }
+  metadata_ = std::move(metadata);
   open_subgraph(0);
 }
 
 ModelFile::ModelFile(const ModelFile& file, size_t subgraph)
-    : bytes_(file.bytes_), model_(file.model_), expanded_bytes_(file.expanded_bytes_) {
+    : bytes_(file.bytes_),
+      model_(file.model_),
+      metadata_(file.metadata_),
+      expanded_bytes_(file.expanded_bytes_) {
   open_subgraph(subgraph);
 }
 
@@ -209,11 +220,8 @@ void ModelFile::count_expanded(uint64_t bytes) {
 }
 
 std::span<const uint8_t> ModelFile::metadata(std::string_view name) const {
-  if (model_->metadata() == nullptr) return {};
-  for (const tflite::Metadata* entry : *model_->metadata()) {
-    if (entry->name() != nullptr && entry->name()->string_view() == name) return buffer(entry->buffer());
-  }
-  return {};
+  const auto found = metadata_->find(name);
+  return found == metadata_->end() ? std::span<const uint8_t>() : buffer(found->second);
 }
 
 // Buffer 0 stands for "no data" by convention.

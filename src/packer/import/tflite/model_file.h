@@ -4,6 +4,7 @@
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -87,8 +88,9 @@ class ModelFile {
   const tflite::Model* model_ = nullptr;
   const tflite::SubGraph* graph_ = nullptr;
   std::vector<int32_t> inputs_, outputs_;
-  std::vector<std::unique_ptr<TensorInfo>> tensors_;  // null: not decoded yet
-  std::shared_ptr<uint64_t> expanded_bytes_;          // of all subgraphs
+  std::vector<std::unique_ptr<TensorInfo>> tensors_;                      // null: not decoded yet
+  std::shared_ptr<const std::map<std::string_view, uint32_t>> metadata_;  // buffers by name
+  std::shared_ptr<uint64_t> expanded_bytes_;                              // of all subgraphs
 };
 
 // Texts that all importers share, under the names that the TFLite importer uses.

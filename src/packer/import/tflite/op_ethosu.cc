@@ -1,5 +1,6 @@
 // `ethos-u`: a custom operator that holds a command stream which Arm's compiler (Vela) made.
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "src/ethosu/isa/payload.h"
@@ -29,6 +30,10 @@ class Allocation {
     if (words_.size() % 4 != 0 || words_.size() < 4 * kHeaderWords)
       invalid(cat("metadata '", kAllocation, "' has ", words_.size(),
                   " bytes, expected 4 bytes for each of three numbers and each tensor"));
+    constexpr int32_t kMaxSubgraphs = 1;  // 0: writers that mean the number of the subgraph
+    if (word(0) == 0 && (word(1) < 0 || word(1) > kMaxSubgraphs))
+      throw Unsupported{
+          cat("metadata '", kAllocation, "' for ", word(1), " subgraphs, expected ", kMaxSubgraphs)};
     if (word(0) != 0) throw Unsupported{cat("version ", word(0), " of metadata '", kAllocation, "'")};
     const size_t count = words_.size() / 4 - kHeaderWords;
     if (word(2) < 0 || static_cast<size_t>(word(2)) > count)
@@ -61,16 +66,41 @@ uint64_t bytes_of(const TensorInfo& tensor) {
   return static_cast<uint64_t>(ir::TensorType{*tensor.dtype, tensor.shape}.size_bytes());
 }
 
+std::string hex(uint32_t word) {
+  char text[2 + 8 + 1];
+  std::snprintf(text, sizeof(text), "0x%08x", word);
+  return text;
+}
+
+// "1.0.6": what the word that names an architecture has in its upper half.
+std::string version_of(uint32_t architecture) {
+  return cat(architecture >> 28, ".", architecture >> 20 & 0xff, ".", architecture >> 16 & 0xf);
+}
+
 // The configuration that a command stream was made for.
 std::string device_of(const TensorInfo& tensor) {
   if (!tensor.is_constant()) invalid("its command stream (input 0) is not a constant");
   ethosu::Payload payload;
-  if (const ethosu::Problem p = ethosu::read_payload(tensor.data.data(), tensor.data.size(), &payload))
-    invalid(cat("its command stream (input 0, ", tensor.data.size(), " bytes) is damaged: ", p.text,
-                ", found ", p.found, ", expected ", p.limit));
+  const ethosu::Problem problem = ethosu::read_payload(tensor.data.data(), tensor.data.size(), &payload);
+  if (payload.has_config && payload.stream != nullptr &&
+      !ethosu::is_known_architecture(payload.architecture)) {
+    throw Unsupported{cat("a command stream for architecture ", version_of(payload.architecture), " (",
+                          hex(payload.architecture), "), expected ", version_of(ethosu::kArchitecture), " (",
+                          hex(ethosu::kArchitecture), ") of Ethos-U55 and U65 or an earlier one")};
+  }
+  if (problem) {
+    std::string text = cat(problem.text, ", found ", problem.found, ", expected ", problem.limit);
+    if (problem.limit == ethosu::kPayloadMagic)
+      text = cat("it begins with ", hex(static_cast<uint32_t>(problem.found)), ", expected 'COP1' (",
+                 hex(ethosu::kPayloadMagic), ")");
+    else if (problem.found == problem.limit)
+      text = problem.text;
+    invalid(cat("its command stream (input 0, ", tensor.data.size(), " bytes) is damaged: ", text,
+                "; compile the model again with Vela"));
+  }
   const ethosu::Config* const config = ethosu::find_config_word(payload.config_word);
   if (config == nullptr)
-    throw Unsupported{cat("a command stream for a device with configuration word ", payload.config_word,
+    throw Unsupported{cat("a command stream for a device with configuration word ", hex(payload.config_word),
                           ", which is no Ethos-U55 or U65")};
   return config->name;
 }
@@ -101,6 +131,9 @@ void import_ethosu(OpContext& op) {
   program.memory_bytes = bytes_of(op.input(kScratch));
   program.fast_memory_bytes = bytes_of(op.input(kFastScratch));
   const Allocation allocation(op.graph().file());
+  if (const uint64_t begin = allocation.offset_of(op.input(kScratch)); begin != 0)
+    throw Unsupported{cat("scratch memory (input ", int{kScratch}, ") from byte ", begin,
+                          " of the arena on, expected 0; compile the model again with Vela")};
   const auto place = [&](const TensorInfo& tensor) {
     const uint64_t offset = allocation.offset_of(tensor);
     program.memory_bytes = std::max(program.memory_bytes, offset + bytes_of(tensor));
