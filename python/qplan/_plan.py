@@ -121,6 +121,19 @@ def _mapped(path, where):
         raise Error(_capi.FILE_ERROR, f"{where}: {error.strerror}") from error
 
 
+def _labels_of(metadata, count, where):
+    """Of `count` outputs; metadata: as `inspect` has it, which verification does not look at."""
+    damaged = Error(_capi.PLAN_CORRUPT, f"{where}: its metadata is damaged; pack the model again")
+    outputs = (metadata or {}).get("outputs", []) if isinstance(metadata or {}, dict) else None
+    if not isinstance(outputs, list) or not all(isinstance(output, dict) for output in outputs):
+        raise damaged
+    labels = [output.get("labels", []) for output in outputs[:count]]
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in labels):
+        raise damaged
+    labels += [[]] * (count - len(labels))
+    return tuple(tuple("".join(c if c.isprintable() else "?" for c in name) for name in names) for names in labels)
+
+
 class Plan:
     """A verified plan. It never changes, and may be shared by sessions and threads.
 
@@ -150,6 +163,7 @@ class Plan:
         check(library().qplan_plan_get_info(self._plan, self._info))
         self._inputs = self._infos(_capi.INPUT)
         self._outputs = self._infos(_capi.OUTPUT)
+        self._labels: Optional[Tuple[Tuple[str, ...], ...]] = None  # until they are asked for
 
     def _infos(self, direction):
         infos = []
@@ -168,6 +182,18 @@ class Plan:
     def outputs(self) -> Tuple[TensorInfo, ...]:
         """The model's outputs, in its order."""
         return self._outputs
+
+    @property
+    def labels(self) -> Tuple[Tuple[str, ...], ...]:
+        """The names of the classes of each output, as its model's metadata has them; () for an output without names.
+
+        Only TFLite files bring names along, and plans packed with strip_names keep none. The names are the model's:
+        characters that control a terminal are '?'. `plan.labels[0][scores.argmax()]` names the best class of an output
+        of shape (1, classes).
+        """
+        if self._labels is None:
+            self._labels = _labels_of(self.inspect()["metadata"], len(self._outputs), self._where)
+        return self._labels
 
     @property
     def work(self) -> int:

@@ -1,11 +1,13 @@
 """qplan.pack, qplan.Plan, qplan.Error."""
 
+import hashlib
 import pathlib
 import pickle
 import tempfile
 import unittest
+import zipfile
 
-from support import DIGITS, REPOSITORY, numpy, qplan
+from support import DIGITS, REPOSITORY, SHARED, numpy, qplan
 
 
 class Pack(unittest.TestCase):
@@ -101,9 +103,54 @@ class Plan(unittest.TestCase):
         with self.assertRaises(TypeError):
             qplan.Plan(7)
 
+    def test_outputs_have_no_labels_where_the_model_has_none(self):
+        self.assertEqual(self.plan.labels, ((),))
+
     def test_is_a_context_manager(self):
         with qplan.Plan(self.plan) as plan:
             self.assertEqual(len(plan.inputs), 1)
+
+
+LABELLED = SHARED / "models" / "mobilenet_v1_0.25_128_quant.tflite"
+
+
+@unittest.skipUnless(LABELLED.exists(), "no data directory: set QPLAN_SHARED to a folder with models/")
+class Labels(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.content = bytes(qplan.pack(LABELLED))
+
+    def changed(self, old, new):
+        """The plan with other bytes in its metadata, and their digest in its header."""
+        self.assertEqual((self.content.count(old), len(old)), (1, len(new)))
+        plan = self.content.replace(old, new)
+        return qplan.Plan(plan[:32] + hashlib.sha256(plan[64:]).digest() + plan[64:])
+
+    def test_are_those_in_the_model_file(self):
+        with zipfile.ZipFile(LABELLED) as files:
+            expected = files.read("imagenet_labels.txt").decode().splitlines()
+        plan = qplan.Plan(self.content)
+        self.assertEqual(plan.labels, (tuple(expected),))
+        self.assertEqual(len(plan.labels[0]), plan.outputs[0].shape[-1])
+        self.assertIs(plan.labels, plan.labels)
+
+    def test_name_the_best_class(self):
+        scores = numpy.zeros(1001, numpy.uint8)
+        scores[653] = 255
+        self.assertEqual(qplan.Plan(self.content).labels[0][scores.argmax()], "military uniform")
+
+    def test_are_none_without_names(self):
+        self.assertEqual(qplan.pack(LABELLED, strip_names=True).labels, ((),))
+
+    def test_cannot_control_a_terminal(self):
+        plan = self.changed(b'"military uniform"', b'"\\u001b[3muniform"')
+        self.assertEqual(plan.labels[0][653], "?[3muniform")
+
+    def test_of_damaged_metadata_are_an_error_or_none(self):
+        with self.assertRaisesRegex(qplan.Error, "its metadata is damaged; pack the model again") as caught:
+            self.changed(b'"background"', b'{"backgr":1}').labels
+        self.assertEqual(caught.exception.status_name, "QPLAN_PLAN_CORRUPT")
+        self.assertEqual(self.changed(b'"background"', b'"background ').labels, ((),))
 
 
 class StructLayouts(unittest.TestCase):
