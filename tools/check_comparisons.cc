@@ -65,10 +65,10 @@ void Check::run() {
   uint64_t done = 0, total = 0;
   for (const Comparison& comparison : comparisons_) total += comparison.cases.size();
   for (const Comparison& comparison : comparisons_) {
-    for (const CheckCase& inputs : comparison.cases) {
-      progress.update("check", done++, total + 1);
-      outcomes_.push_back(compare(comparison, inputs));
-    }
+    const std::vector<TensorBytes> found = run_check_cases(
+        comparison.found, comparison.cases, [&] { progress.update("check", done++, total + 1); });
+    for (size_t i = 0; i < found.size(); ++i)
+      outcomes_.push_back(compare(comparison, comparison.cases[i], found[i]));
   }
 }
 
@@ -227,19 +227,20 @@ void Check::check_same_types(const PlanFile& other, int direction) const {
 const TensorBytes& Check::expected_outputs(const Comparison& comparison, const CheckCase& inputs) {
   if (!comparison.expected) return *inputs.outputs;
   const CheckSide& side = *comparison.expected;
-  const std::string key = side.label + "\n" + inputs.name;
-  auto at = expected_.find(key);
-  if (at == expected_.end()) at = expected_.emplace(key, run_check_side(side, inputs, false).outputs).first;
-  return at->second;
+  const auto key = [&](const CheckCase& of) { return side.label + "\n" + of.name; };
+  const auto at = expected_.find(key(inputs));
+  if (at != expected_.end()) return at->second;
+  const std::vector<TensorBytes> outputs = run_check_cases(side, comparison.cases, [] {});
+  for (size_t i = 0; i < outputs.size(); ++i) expected_.emplace(key(comparison.cases[i]), outputs[i]);
+  return expected_.at(key(inputs));
 }
 
-Outcome Check::compare(const Comparison& comparison, const CheckCase& inputs) {
+Outcome Check::compare(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& found) {
   Outcome outcome;
   outcome.comparison = &comparison;
   outcome.inputs = &inputs;
   outcome.infos = tensor_infos(comparison.found.plan->plan(), QPLAN_OUTPUT);
   const TensorBytes& expected = expected_outputs(comparison, inputs);
-  const TensorBytes found = run_check_side(comparison.found, inputs, false).outputs;
   for (size_t i = 0; i < found.size(); ++i) {
     outcome.outputs.push_back(compare_tensors(outcome.infos[i], expected[i].data(), found[i].data()));
     outcome.is_within = outcome.is_within && outcome.outputs.back().within(options_.tolerance);

@@ -89,7 +89,7 @@ class Check {
 
   // Expected outputs of a side, which several comparisons share.
   const TensorBytes& expected_outputs(const Comparison& comparison, const CheckCase& inputs);
-  Outcome compare(const Comparison& comparison, const CheckCase& inputs);
+  Outcome compare(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& found);
   void explain(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& expected,
                Outcome* outcome) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "tools/error.h"
@@ -85,34 +86,77 @@ std::vector<const CheckCase*> runs_before(const CheckCase& run) {
   return runs;
 }
 
-CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors) {
-  qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
-  StepTensors tensors;
-  if (with_tensors) tensors.attach(platform);
-  Session session(*side.plan, side.options, &platform);
-  tensors.watch(session.get());
-  const std::vector<qplan_tensor_info> input_infos = tensor_infos(side.plan->plan(), QPLAN_INPUT);
-  const std::vector<qplan_tensor_info> output_infos = tensor_infos(side.plan->plan(), QPLAN_OUTPUT);
-  const auto invoke = [&](const TensorBytes& tensors_of_run) {
-    for (uint32_t i = 0; i < input_infos.size(); ++i) {
-      std::vector<uint8_t> bytes = tensors_of_run[i];
-      session.write(i, packed_tensor(input_infos[i], bytes.data()));
+namespace {
+
+// The session of a side, whose runs follow each other.
+class SideSession {
+ public:
+  SideSession(const CheckSide& side, bool with_tensors)
+      : inputs_(tensor_infos(side.plan->plan(), QPLAN_INPUT)),
+        outputs_(tensor_infos(side.plan->plan(), QPLAN_OUTPUT)),
+        platform_(make_platform(QPLAN_LOG_WARNING)) {
+    if (with_tensors) tensors_.attach(platform_);
+    session_ = std::make_unique<Session>(*side.plan, side.options, &platform_);
+    tensors_.watch(session_->get());
+  }
+
+  void invoke(const TensorBytes& inputs) {
+    tensors_.clear();
+    for (uint32_t i = 0; i < inputs_.size(); ++i) {
+      std::vector<uint8_t> bytes = inputs[i];
+      session_->write(i, packed_tensor(inputs_[i], bytes.data()));
     }
-    session.invoke();
-  };
-  for (const CheckCase* earlier : runs_before(inputs)) {
-    invoke(earlier->inputs);
-    tensors.clear();
+    session_->invoke();
   }
-  invoke(inputs.inputs);
+  // Those of the last run.
+  TensorBytes outputs() {
+    TensorBytes outputs;
+    for (uint32_t i = 0; i < outputs_.size(); ++i) {
+      outputs.emplace_back(outputs_[i].size_bytes);
+      session_->read(i, packed_tensor(outputs_[i], outputs.back().data()));
+    }
+    return outputs;
+  }
+  [[nodiscard]] const std::vector<StepTensor>& tensors() const { return tensors_.tensors(); }
+  void close() { session_->close(); }
+
+ private:
+  const std::vector<qplan_tensor_info> inputs_, outputs_;
+  qplan_platform platform_;  // these two outlive the session
+  StepTensors tensors_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors) {
+  SideSession session(side, with_tensors);
+  for (const CheckCase* earlier : runs_before(inputs)) session.invoke(earlier->inputs);
+  session.invoke(inputs.inputs);
   CheckRun run;
-  for (uint32_t i = 0; i < output_infos.size(); ++i) {
-    run.outputs.emplace_back(output_infos[i].size_bytes);
-    session.read(i, packed_tensor(output_infos[i], run.outputs.back().data()));
-  }
-  run.tensors = tensors.tensors();
+  run.outputs = session.outputs();
+  run.tensors = session.tensors();
   session.close();
   return run;
+}
+
+std::vector<TensorBytes> run_check_cases(const CheckSide& side, const std::vector<CheckCase>& cases,
+                                         const std::function<void()>& before_each) {
+  std::vector<TensorBytes> outputs;
+  std::unique_ptr<SideSession> session;
+  for (const CheckCase& inputs : cases) {
+    before_each();
+    if (session == nullptr || inputs.previous == nullptr) {
+      if (session != nullptr) session->close();
+      session.reset();  // a device may have one session
+      session = std::make_unique<SideSession>(side, false);
+      for (const CheckCase* earlier : runs_before(inputs)) session->invoke(earlier->inputs);
+    }
+    session->invoke(inputs.inputs);
+    outputs.push_back(session->outputs());
+  }
+  if (session != nullptr) session->close();
+  return outputs;
 }
 
 }  // namespace qplan::tools

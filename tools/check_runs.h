@@ -3,6 +3,7 @@
 #define QPLAN_TOOLS_CHECK_RUNS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,10 @@ struct CheckRun {
 };
 // Opens a session, repeats the runs before this one in it, and returns what this one makes. Throws Failure.
 CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors);
+// The outputs of all cases. A case with a previous one, which is then before it in the list, goes on in its
+// session, so that nothing is repeated; each other case has a session of its own. Throws Failure.
+std::vector<TensorBytes> run_check_cases(const CheckSide& side, const std::vector<CheckCase>& cases,
+                                         const std::function<void()>& before_each);
 
 // The first step of a run that writes something else than the other run.
 struct FirstDifference {
