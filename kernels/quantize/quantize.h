@@ -6,6 +6,10 @@
 //
 // Division, reciprocal and product are float32; the clamp is the dtype's range. Infinities saturate, NaN
 // counts as 0. docs/numerics/quantize.md.
+//
+// The output has the order of the input, or the channels, which are planes of the input, side by side:
+//
+//   out[image][pixel][channel] = quantized(input[image][channel][pixel])
 #ifndef QPLAN_KERNELS_QUANTIZE_QUANTIZE_H_
 #define QPLAN_KERNELS_QUANTIZE_QUANTIZE_H_
 
@@ -22,11 +26,19 @@ enum class QuantizeRounding : uint8_t { kDivAway = 0, kDivEven = 1, kMulEven = 2
 struct QuantizeArgs {
   Dtype dtype = Dtype::kOther;  // of the output: kU8, kS8, kS16
   QuantizeRounding rule = QuantizeRounding::kDivAway;
+  uint32_t channels = 1;  // planes of each image; 1: the order stays
   const float* input = nullptr;
   void* output = nullptr;
   uint64_t elements = 0;
-  float scale = 1.0f;      // positive and finite
-  int32_t zero_point = 0;  // of the dtype
+  float scale = 1.0f;         // positive and finite
+  int32_t zero_point = 0;     // of the dtype
+  uint64_t plane_stride = 0;  // of more than one channel: elements from a plane of the input to the next
+
+  // Of each channel: all of a plane, or of a single image some rows of it.
+  uint64_t pixels() const {
+    const uint64_t of_all = elements / channels;
+    return of_all < plane_stride ? of_all : plane_stride;
+  }
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

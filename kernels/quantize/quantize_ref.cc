@@ -25,29 +25,45 @@ int32_t round_half_even(float x) {
   return static_cast<int32_t>((x + kMagic) - kMagic);
 }
 
+// `step`: between elements of the output.
 template <typename T, QuantizeRounding kRule>
-void run_typed(const QuantizeArgs& args, ElementRange range) {
-  T* output = static_cast<T*>(args.output);
+void run_typed(const QuantizeArgs& args, const float* from, T* to, uint64_t step, uint64_t elements) {
   const float inverse = 1.0f / args.scale;
-  for (uint64_t i = range.begin; i < range.end; ++i) {
-    const float x = args.input[i];
-    const float real = limit(kRule == QuantizeRounding::kMulEven ? x * inverse : x / args.scale);
+  for (uint64_t i = 0; i < elements; ++i) {
+    const float real = limit(kRule == QuantizeRounding::kMulEven ? from[i] * inverse : from[i] / args.scale);
     const int32_t rounded =
         kRule == QuantizeRounding::kDivAway ? round_half_away(real) : round_half_even(real);
-    output[i] =
-        static_cast<T>(clamp_s32(rounded + args.zero_point, dtype_min(args.dtype), dtype_max(args.dtype)));
+    *to = static_cast<T>(clamp_s32(rounded + args.zero_point, dtype_min(args.dtype), dtype_max(args.dtype)));
+    to += step;
   }
 }
 
 template <typename T>
-void run_rule(const QuantizeArgs& args, ElementRange range) {
+void run_rule(const QuantizeArgs& args, const float* from, T* to, uint64_t step, uint64_t elements) {
   switch (args.rule) {
     case QuantizeRounding::kDivAway:
-      return run_typed<T, QuantizeRounding::kDivAway>(args, range);
+      return run_typed<T, QuantizeRounding::kDivAway>(args, from, to, step, elements);
     case QuantizeRounding::kDivEven:
-      return run_typed<T, QuantizeRounding::kDivEven>(args, range);
+      return run_typed<T, QuantizeRounding::kDivEven>(args, from, to, step, elements);
     case QuantizeRounding::kMulEven:
-      return run_typed<T, QuantizeRounding::kMulEven>(args, range);
+      return run_typed<T, QuantizeRounding::kMulEven>(args, from, to, step, elements);
+  }
+}
+
+// Pixels of all images, which have all channels. One channel: the elements.
+template <typename T>
+void run_pixels(const QuantizeArgs& args, ElementRange range) {
+  T* to = static_cast<T*>(args.output) + range.begin * args.channels;
+  const uint64_t pixels = args.channels == 1 ? args.elements : args.pixels();
+  for (uint64_t at = range.begin; at < range.end;) {
+    const uint64_t image = at / pixels, first = at % pixels;
+    const uint64_t rest = range.end - at, count = pixels - first < rest ? pixels - first : rest;
+    const float* from = args.input + image * args.channels * args.plane_stride + first;
+    for (uint32_t c = 0; c < args.channels; ++c) {
+      run_rule<T>(args, from + c * args.plane_stride, to + c, args.channels, count);
+    }
+    to += count * args.channels;
+    at += count;
   }
 }
 
@@ -55,16 +71,16 @@ void run_rule(const QuantizeArgs& args, ElementRange range) {
 
 Refusal accepts(const QuantizeArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const QuantizeArgs&) { return 0; }
-uint32_t work_items(const QuantizeArgs& args) { return num_chunks(args.elements); }
+uint32_t work_items(const QuantizeArgs& args) { return num_chunks(args.elements / args.channels); }
 
 void run(const QuantizeArgs& args, uint32_t begin, uint32_t end, void*) {
-  const ElementRange range = chunk_range(args.elements, begin, end);
+  const ElementRange range = chunk_range(args.elements / args.channels, begin, end);
   if (args.dtype == Dtype::kU8) {
-    run_rule<uint8_t>(args, range);
+    run_pixels<uint8_t>(args, range);
   } else if (args.dtype == Dtype::kS16) {
-    run_rule<int16_t>(args, range);
+    run_pixels<int16_t>(args, range);
   } else {
-    run_rule<int8_t>(args, range);
+    run_pixels<int8_t>(args, range);
   }
 }
 

@@ -8,15 +8,17 @@
 namespace qplan {
 namespace {
 
-constexpr uint64_t kMaxChannels = 4;
+constexpr uint64_t kMinChannels = 2, kMaxChannels = 4;
+inline bool are_channels(uint64_t extent) { return extent >= kMinChannels && extent <= kMaxChannels; }
 constexpr uint64_t kWorkItemPixels = 1024;
 
+// The planes may be longer than their pixels, which are then some rows of an image.
 inline bool to_pixels(const TransposeArgs& args) {
-  return args.extents[1] <= kMaxChannels && args.input_strides[0] == 1 &&
-         args.input_strides[1] == args.extents[0];
+  return are_channels(args.extents[1]) && args.input_strides[0] == 1 &&
+         args.input_strides[1] >= args.extents[0];
 }
 inline bool to_planes(const TransposeArgs& args) {
-  return args.extents[0] <= kMaxChannels && args.input_strides[0] == 1 &&
+  return are_channels(args.extents[0]) && args.input_strides[0] == 1 &&
          args.input_strides[1] == args.extents[0];
 }
 
@@ -24,15 +26,15 @@ template <int kChannels, bool kToPixels>
 inline void move_pixels(const TransposeArgs& args, uint64_t begin, uint64_t end) {
   const uint8_t* input = static_cast<const uint8_t*>(args.input);
   uint8_t* output = static_cast<uint8_t*>(args.output);
-  const uint64_t count = args.elements / kChannels;
+  const uint64_t stride = kToPixels ? args.input_strides[1] : args.elements / kChannels;
   const PixelMover<kChannels, kToPixels> mover;
   uint64_t p = begin;
   for (; p + mover.kPixels <= end; p += mover.kPixels) {
-    mover.move(input + (kToPixels ? p : p * kChannels), output + (kToPixels ? p * kChannels : p), count);
+    mover.move(input + (kToPixels ? p : p * kChannels), output + (kToPixels ? p * kChannels : p), stride);
   }
   for (; p < end; ++p) {
     for (uint64_t c = 0; c < kChannels; ++c) {
-      const uint64_t pixel = p * kChannels + c, plane = c * count + p;
+      const uint64_t pixel = p * kChannels + c, plane = c * stride + p;
       output[kToPixels ? pixel : plane] = input[kToPixels ? plane : pixel];
     }
   }
@@ -41,6 +43,17 @@ inline void move_pixels(const TransposeArgs& args, uint64_t begin, uint64_t end)
 template <int kChannels>
 inline void run_channels(const TransposeArgs& args, bool pixels, uint64_t begin, uint64_t end) {
   pixels ? move_pixels<kChannels, true>(args, begin, end) : move_pixels<kChannels, false>(args, begin, end);
+}
+
+// Positions [begin, end) of the second axis, byte by byte.
+inline void move_bytes(const TransposeArgs& args, uint64_t begin, uint64_t end) {
+  const auto* input = static_cast<const uint8_t*>(args.input);
+  auto* output = static_cast<uint8_t*>(args.output);
+  for (uint64_t i = 0; i < args.extents[0]; ++i) {
+    for (uint64_t j = begin; j < end; ++j) {
+      output[i * args.extents[1] + j] = input[i * args.input_strides[0] + j * args.input_strides[1]];
+    }
+  }
 }
 
 }  // namespace
@@ -68,12 +81,14 @@ void run(const TransposeArgs& args, uint32_t begin, uint32_t end, void*) {
   const uint64_t count = pixels ? args.extents[0] : args.extents[1];
   const uint64_t first = uint64_t{begin} * kWorkItemPixels, stop = uint64_t{end} * kWorkItemPixels;
   const uint64_t last = stop < count ? stop : count;
-  switch (args.elements / count) {
+  // A cascade gives some rows of an image, whose extents need not be those of the whole.
+  if (!pixels && !to_planes(args)) return move_bytes(args, first, last);
+  switch (pixels ? args.extents[1] : args.extents[0]) {
     case 2:
       return run_channels<2>(args, pixels, first, last);
     case 3:
       return run_channels<3>(args, pixels, first, last);
-    default:
+    case kMaxChannels:
       return run_channels<4>(args, pixels, first, last);
   }
 }

@@ -48,10 +48,17 @@ struct Layer : KeptArgs<kIsOnStack> {
   const KernelFamily* family;
   uint32_t moving;     // input
   size_t output_row;   // bytes
-  size_t tile_offset;  // of its output in scratch; the last layer has none
+  size_t tile_offset;  // of its output in scratch, or kTileOfNext; the last layer has none
   uint32_t tile_rows;  // that the tile holds; of the last layer, those of a block
   RowWindow window;    // of the moving input, with the rows that it has
 };
+
+constexpr bool is_convolution(uint16_t kernel) {
+  return kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d;
+}
+
+// The next layer computes in place, so that the output is where the next one's is.
+constexpr size_t kTileOfNext = SIZE_MAX;
 
 // Where a plan says that arguments are kept: bytes at the beginning of the scratch.
 size_t kept_bytes(const CascadeArgs& args) {
@@ -65,7 +72,8 @@ struct Layers {
   const size_t room_of_next;  // bytes from a layer's to the next one's; 0: all share it
   Layer* const layer;         // count() of them
   const uint32_t block_rows;  // of output
-  size_t input_row = 0;       // bytes of a row that the first layer reads
+  size_t input_row = 0;       // bytes of a row that the first layer reads, where it reads planes of one
+  size_t input_image = 0;     // and of an image
   uint64_t tile_bytes = 0;    // of all tiles
 
   Layers(const CascadeArgs& args, uint32_t isa, void* layer_room, Layer* layers, size_t next = 0)
@@ -83,6 +91,7 @@ struct Layers {
       rows = at.window.span(rows);
     }
     for (uint32_t i = 0; i + 1 < count(); ++i) {
+      if (layer[i].tile_offset == kTileOfNext) continue;
       layer[i].tile_offset = static_cast<size_t>(tile_bytes);
       tile_bytes += round_up_64(uint64_t{layer[i].tile_rows} * layer[i].output_row);
     }
@@ -90,6 +99,11 @@ struct Layers {
 
   uint32_t count() const { return cascade.num_layers; }
   StepView view(uint32_t i) const { return cascade_layer(cascade.step, *params, i); }
+  // The layer in whose tile a layer's output is.
+  uint32_t tile_of(uint32_t i) const {
+    while (layer[i].tile_offset == kTileOfNext) ++i;
+    return i;
+  }
   // Bytes of a row of the moving input.
   size_t row_read(uint32_t i) const { return i == 0 ? input_row : layer[i - 1].output_row; }
 
@@ -116,7 +130,16 @@ struct Layers {
     bind_args(i);
     at.window = at.family->row_cut->window(room_of(i));
     if (at.window.input_h > input_h) at.window.input_h = input_h;
+    at.tile_offset = 0;
+    const bool may_be = i > 0 && i + 1 < count() && !is_convolution(at.family->id);
+    if (may_be && is_in_place(i)) layer[i - 1].tile_offset = kTileOfNext;
     at.keep(room_of(i));
+  }
+
+  // Of a layer with its arguments in its room. A function of its own, as the stack is short, and not called
+  // for convolutions, whose own binding takes most of it.
+  __attribute__((noinline)) bool is_in_place(uint32_t i) const {
+    return cascade_layer_is_in_place(view(i), *layer[i].family, room_of(i));
   }
 
   // Returns the rows of the moving input.
@@ -127,8 +150,15 @@ struct Layers {
     at.moving = cascade_moving_input(of_layer, *at.family);
     at.output_row = row_bytes(of_layer, of_layer.step->outputs()->Get(0));
     const uint32_t input = of_layer.step->inputs()->Get(at.moving);
-    if (i == 0) input_row = row_bytes(of_layer, input);
-    return static_cast<uint32_t>(of_layer.extents(input)[1]);
+    const RowCut& row_cut = *at.family->row_cut;
+    const bool of_planes = row_cut.reads_planes != nullptr && row_cut.reads_planes(of_layer);
+    const auto rows = static_cast<uint32_t>(of_layer.extents(input)[of_planes ? 2 : 1]);
+    if (i == 0) {
+      input_image = static_cast<size_t>(of_layer.size_bytes(input) / cascade.batch);
+      input_row = input_image / rows;
+      if (of_planes) input_row /= static_cast<uint32_t>(of_layer.extents(input)[1]);
+    }
+    return rows;
   }
   size_t row_bytes(const StepView& of_layer, uint32_t tensor) const {
     const auto rows = static_cast<uint32_t>(of_layer.extents(tensor)[1]);
@@ -194,8 +224,7 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
     if (layer.rank(tensor) != 4 || layer.size_bytes(tensor) != layer.size_bytes(output) || from[0] != to[0])
       return false;
     if (is_residual && from[1] != to[1]) return false;
-    const uint16_t kernel = layer.step->kernel();
-    if (kernel != kKernel_conv2d && kernel != kKernel_depthwise_conv2d) return false;
+    if (!is_convolution(layer.step->kernel())) return false;
     if (is_first && !reads_ahead(layers)) return false;
     if (is_residual && !layers.layer[i].family->in_place(layer, 0, k)) return false;
   }
@@ -252,6 +281,7 @@ class Run {
     const Rows need = reader.window.reads(output);
     Rows& held = held_[layer - 1];
     Rows make = need;
+    // A layer in place reads each row once: it keeps none.
     if (need.begin < held.end) {
       uint8_t* tile = tiles_ + writer.tile_offset;
       const size_t kept = (held.end - need.begin) * writer.output_row;
@@ -277,22 +307,29 @@ class Run {
     const Rows need = layer.window.reads(output);
     const uint8_t* rows;
     if (index == 0) {
-      rows = static_cast<const uint8_t*>(view.input_data(layer.moving)) +
-             (size_t{image} * layer.window.input_h + need.begin) * layers_.input_row;
+      rows = static_cast<const uint8_t*>(view.input_data(layer.moving)) + image * layers_.input_image +
+             need.begin * layers_.input_row;
     } else {
-      rows = tiles_ + layers_.layer[index - 1].tile_offset +
-             (need.begin - held_[index - 1].begin) * layers_.row_read(index);
+      rows = tile_rows(index - 1, need.begin);
     }
     uint8_t* to;
     if (index + 1 == layers_.count()) {
       to = static_cast<uint8_t*>(view.output_data(0)) +
            (size_t{image} * args().output_h + output.begin) * layer.output_row;
     } else {
-      to = tiles_ + layer.tile_offset + (output.begin - held_[index].begin) * layer.output_row;
+      to = tile_rows(index, output.begin);
     }
     void* const args = layers_.get_args(index);
     layer.family->row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
     return variant_for(layer, view, args, isa_, scratch_bytes_);
+  }
+
+  // A row of a layer's output and those after it. Where the next layer is in place, they are the rows that it
+  // makes, each of the same row of its input.
+  uint8_t* tile_rows(uint32_t index, uint32_t row) const {
+    const uint32_t tile = layers_.tile_of(index);
+    const Layer& layer = layers_.layer[tile];
+    return tiles_ + layer.tile_offset + (row - held_[tile].begin) * layer.output_row;
   }
 
   const uint32_t isa_;
@@ -308,6 +345,16 @@ uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wante
   uint32_t rows = wanted_rows;
   if (rows == 0) rows = isa_has_vectors(isa) ? ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4 : 1;
   return rows < output_h ? rows : output_h;
+}
+
+bool cascade_layer_is_in_place(const StepView& layer, const KernelFamily& family, const void* args) {
+  if (is_convolution(layer.step->kernel())) return false;
+  const uint32_t moving = cascade_moving_input(layer, family);
+  const RowWindow window = family.row_cut->window(args);
+  const uint32_t input = layer.step->inputs()->Get(moving), output = layer.step->outputs()->Get(0);
+  return window.stride == 1 && window.pad_top == 0 && window.window == 1 &&
+         layer.extents(input)[1] == layer.extents(output)[1] &&
+         layer.size_bytes(input) == layer.size_bytes(output) && family.in_place(layer, 0, moving);
 }
 
 uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family, const void* args,

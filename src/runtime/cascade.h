@@ -3,10 +3,12 @@
 //   out = layer[last](... layer[1](layer[0](inputs)))
 //
 // Each layer is a step of another family that makes rows of [n,h,w,c] from rows of one of its inputs
-// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8. What lies between two layers
-// is never whole: a tile in scratch memory holds the rows of it that the next rows of output are made of.
-// Rows that two blocks of output share stay in the tile, so that nothing is computed twice but where another
-// task begins. The bytes of the output are those that the layers would give one after another.
+// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8; the first one also quantize
+// and transpose, from an image of channels in planes. What lies between two layers is never whole: a tile in
+// scratch memory holds the rows of it that the next rows of output are made of. Rows that two blocks of
+// output share stay in the tile, so that nothing is computed twice but where another task begins. Layers that
+// compute element by element do so in the tile of the layer before them. The bytes of the output are those
+// that the layers would give one after another.
 #ifndef QPLAN_SRC_RUNTIME_CASCADE_H_
 #define QPLAN_SRC_RUNTIME_CASCADE_H_
 
@@ -88,6 +90,10 @@ StepView cascade_layer(const StepView& cascade, const format::CascadeParams& par
 // The input of a layer whose rows come and go: the tile before it; of the first layer an activation.
 // num_inputs of the layer where there is none.
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);
+
+// Whether a layer, neither the first nor the last, computes in the place of the tile before it, which then
+// needs no memory. args: of the family.
+bool cascade_layer_is_in_place(const StepView& layer, const KernelFamily& family, const void* args);
 
 // Whether the output may take the place of that input of a step: of the first layer's, whose rows are all
 // read before the rows of the output that overwrite them, or of the residual of the last layer, which is read

@@ -111,6 +111,7 @@ class AllKernelsPlan : private StepsPlan {
       return done(format::KernelParams_GatherParams,
                   format::CreateGatherParamsDirect(b, &begin, &steps, 1 << 1));
     });
+    converting_cascades(real, turned);
     const uint32_t shaped = step(k_copy, {probabilities}, {3, 6}, copy_params(0));
     const uint32_t result = step(
         k_dequantize, {shaped}, {3, 6},
@@ -452,6 +453,52 @@ class AllKernelsPlan : private StepsPlan {
         },
         "chain");
     return output;
+  }
+
+  // Cascades that begin with planes, of reals and of bytes: the conversion, a table in its tile, a table.
+  void converting_cascades(uint32_t real, uint32_t bytes) {
+    const uint32_t reals = step(k_copy, {real}, {1, 8, 6, 6}, copy_params(0), kFloat, 32);
+    converting_cascade(k_quantize, reals, quantize_params(format::QuantizeRule_DIV_EVEN), {1, 6, 6, 8});
+    converting_cascade(
+        k_transpose, bytes,
+        [](Builder& b) {
+          const std::vector<uint32_t> permutation = {0, 2, 3, 1};
+          return done(format::KernelParams_TransposeParams,
+                      format::CreateTransposeParamsDirect(b, &permutation));
+        },
+        {1, 3, 3, 32}, kUint);
+  }
+
+  void converting_cascade(uint16_t kernel, uint32_t input, const ParamsWriter& conversion,
+                          const std::vector<int64_t>& shape, uint8_t code = 0) {
+    const uint32_t table = spec_.add_constant({256}, random_bytes(256), "", code);
+    const uint32_t output = spec_.add_tensor(shape, "converted", code);
+    spec_.add_step(
+        k_chain, {input, table}, {output},
+        [=, this](Builder& b) {
+          const auto tile = static_cast<uint32_t>(spec_.tensors.size());
+          std::vector<flatbuffers::Offset<format::KernelStep>> steps;
+          std::vector<flatbuffers::Offset<format::Tensor>> tiles;
+          const auto add = [&](uint16_t of, std::vector<uint32_t> from, uint32_t to,
+                               const ParamsWriter& writer) {
+            const std::vector<uint32_t> result = {to};
+            const auto [type, params] = writer(b);
+            steps.push_back(format::CreateKernelStepDirect(b, of, &from, &result, type, params));
+          };
+          const ParamsWriter look_up = [](Builder& of) {
+            return done(format::KernelParams_Lut8Params, format::CreateLut8Params(of));
+          };
+          add(kernel, {input}, tile, conversion);
+          add(k_lut8, {tile, table}, tile + 1, look_up);
+          add(k_lut8, {tile + 1, table}, output, look_up);
+          for (int i = 0; i < 2; ++i) {
+            const auto bytes = static_cast<uint64_t>(shape[1] * shape[2] * shape[3]);
+            tiles.push_back(format::CreateTensorDirect(b, code, 8, &shape, 0, 0, bytes));
+          }
+          return done(format::KernelParams_CascadeParams,
+                      format::CreateCascadeParamsDirect(b, &steps, &tiles));
+        },
+        "converting");
   }
 
   // All tensors live to the last step, so that a mutated step may read any of them.

@@ -107,7 +107,7 @@ std::string bytes_text(std::span<const uint8_t> bytes) {
 // Families of a plan by number, with the suffix of the descriptor that has the variants which the plan needs.
 struct Family {
   uint16_t id = 0;
-  std::string suffix;  // "", "_reference" or "_optimized"
+  std::string suffix;  // "", "_reference" or "_optimized"; of cascades also "_plain", "_plain_reference"
 };
 
 // What the families' variants are on the best core of the plan's target.
@@ -130,9 +130,10 @@ class FamilyUse {
     std::vector<Family> families;
     for (uint16_t id = 0; id < kMaxKernels; ++id) {
       if (uses_[id] == 0) continue;
-      families.push_back({id, uses_[id] == kReference   ? "_reference"
-                              : uses_[id] == kOptimized ? "_optimized"
-                                                        : ""});
+      const bool is_plain = id == kKernel_chain && !converts_ && uses_[id] != kOptimized;
+      families.push_back({id, cat(is_plain ? "_plain" : "", uses_[id] == kReference   ? "_reference"
+                                                            : uses_[id] == kOptimized ? "_optimized"
+                                                                                      : "")});
     }
     return families;
   }
@@ -147,6 +148,10 @@ class FamilyUse {
     if (kernel >= kMaxKernels) return;
     const uint8_t use = use_of(step);
     if (!is_layer) uses_[kernel] |= use;
+    const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
+    if (cascade == nullptr) return;
+    const uint16_t first = cascade->layers()->Get(0)->kernel();
+    converts_ = converts_ || first == kKernel_quantize || first == kKernel_transpose;
   }
 
   uint8_t use_of(const StepView& step) {
@@ -180,6 +185,7 @@ class FamilyUse {
   const PlanView& view_;
   const std::vector<uint32_t> isas_;
   uint8_t uses_[kMaxKernels] = {};
+  bool converts_ = false;  // a cascade converts its input
 };
 
 constexpr const char* kFamilyNames[] = {

@@ -142,7 +142,9 @@ class LinkFinder {
     const ProgramStep& step = program_.steps[reader];
     const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
     const StepView view = queries_.view(reader);
-    if (!kCascadeLayerFamilies.find(step.kernel)->row_cut->accepts(view, input)) return kNoStep;
+    const RowCut& row_cut = *kCascadeLayerFamilies.find(step.kernel)->row_cut;
+    const bool of_planes = row_cut.reads_planes != nullptr && row_cut.reads_planes(view);
+    if (of_planes || !row_cut.accepts(view, input)) return kNoStep;
     const auto batch = [&](uint32_t of) {
       return program_.tensors[program_.steps[of].outputs[0]].type.shape[0];
     };

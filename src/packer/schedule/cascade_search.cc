@@ -38,13 +38,16 @@ class CascadeSearch {
     return std::ranges::any_of(next_, [](uint32_t next) { return next != kNoStep; });
   }
 
-  // From the beginning of each path, as long as they may be.
+  // From the beginning of each path, as long as they may be. The conversion of an input is in none where the
+  // path is too long for one cascade: the layers are then those of the same network without it.
   void take_all() {
     const std::vector<bool> is_linked = linked_steps(next_);
     for (uint32_t s = 0; s < next_.size(); ++s) {
       if (is_linked[s] || next_[s] == kNoStep) continue;
-      for (uint32_t at = s; at != kNoStep;) {
-        const CascadeSteps cascade = steps_from(next_, at, format::kMaxCascadeLayers);
+      constexpr size_t kMost = format::kMaxCascadeLayers;
+      const bool is_apart = is_conversion(s) && steps_from(next_, s, kMost + 1).size() > kMost;
+      for (uint32_t at = is_apart ? next_[s] : s; at != kNoStep;) {
+        const CascadeSteps cascade = steps_from(next_, at, kMost);
         at = next_[cascade.back()];
         if (cascade.size() > 1) cascades_.push_back(cascade);
       }
@@ -161,18 +164,24 @@ class CascadeSearch {
     return times;
   }
 
-  // Those that a step lies in, or between whose steps it lies, short ones first.
+  // Those that a step lies in, or between whose steps it lies, short ones first. The conversion of an input
+  // does not count as one of the layers that may be max_length: a network is in the same cascades without it.
   std::vector<CascadeSteps> candidates_at(uint32_t peak, size_t max_length) const {
     work_ += peak;
     std::vector<CascadeSteps> candidates;
-    for (size_t length = 2; length <= max_length; ++length) {
+    for (size_t length = 2; length <= format::kMaxCascadeLayers; ++length) {
       for (uint32_t s = 0; s <= peak; ++s) {
-        if (next_[s] == kNoStep) continue;
+        if (next_[s] == kNoStep || length > max_length + (is_conversion(s) ? 1 : 0)) continue;
         CascadeSteps steps = steps_from(next_, s, length);
         if (steps.size() == length && steps.back() >= peak) candidates.push_back(std::move(steps));
       }
     }
     return candidates;
+  }
+
+  bool is_conversion(uint32_t step) const {
+    const uint16_t kernel = program_.steps[step].kernel;
+    return kernel == kKernel_quantize || kernel == kKernel_transpose;
   }
 
   static std::vector<CascadeSteps> without_overlaps(std::vector<CascadeSteps> cascades,
@@ -243,6 +252,7 @@ class CascadeSearch {
       const auto input = static_cast<uint32_t>(std::ranges::find(program_.steps[cascade[i]].inputs, tile) -
                                                program_.steps[cascade[i]].inputs.begin());
       rows = cascade_input_rows(view.input(input), family, args, rows);
+      if (i + 1 < cascade.size() && cascade_layer_is_in_place(view, family, args)) continue;
       const std::vector<int64_t>& tile_shape = program_.tensors[tile].type.shape;
       bytes += round_up(rows * static_cast<uint64_t>(tile_shape[2] * tile_shape[3]), uint64_t{64});
     }

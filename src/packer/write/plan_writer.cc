@@ -9,6 +9,7 @@
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::write {
 namespace {
@@ -99,8 +100,24 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
   }
 }
 
+// Whether a step has what version 1.8 added: a cascade that begins with a conversion, or has a layer between
+// two others that computes in the tile of the one before it; a quantize that moves channels.
+bool needs_1_8(const target::Program& program, const target::ProgramStep& step) {
+  for (size_t i = 0; i < step.layers.size(); ++i) {
+    const uint16_t kernel = step.layers[i].kernel;
+    const bool converts = kernel == kKernel_quantize || kernel == kKernel_transpose;
+    const bool is_elementwise = kernel == kKernel_lut8 || kernel == kKernel_add || kernel == kKernel_sub;
+    if (converts || (is_elementwise && i > 0 && i + 1 < step.layers.size())) return true;
+  }
+  if (!step.layers.empty()) return false;
+  return step.params.get_if<target::QuantizeParams>() != nullptr &&
+         program.tensors[step.inputs[0]].type.shape != program.tensors[step.outputs[0]].type.shape;
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const SelfChecks& checks) {
+  const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
+  if (std::ranges::any_of(program.steps, is_new)) return 8;
   const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
     const auto* cascade = step.params.get_if<target::CascadeParams>();
     return cascade != nullptr && cascade->keeps_arguments;

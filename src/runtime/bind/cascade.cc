@@ -71,9 +71,10 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   }
 }
 
+template <const LayerFamilies& kFamilies>
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
   CascadeArgs args;
-  fill_args(step, kCascadeLayerFamilies, args);
+  fill_args(step, kFamilies, args);
   return cascade_may_be_in_place(args, input);
 }
 
@@ -112,12 +113,24 @@ constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice(
 constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VARIANTS(chain)};
 #undef QPLAN_VARIANT
 
-constexpr const KernelFamily* kAll[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily,
-                                        &kLut8Family};
-constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
-                                               &kAddFamilyReference, &kSubFamilyReference,
-                                               &kLut8FamilyReference};
+// The conversions of inputs, which only the first layer may be, come last.
+constexpr const KernelFamily* kAll[] = {
+    &kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily,      &kSubFamily,
+    &kLut8Family,   &kQuantizeFamily,        &kTransposeFamily};
+constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference,   &kDepthwiseConv2dFamilyReference,
+                                               &kAddFamilyReference,      &kSubFamilyReference,
+                                               &kLut8FamilyReference,     &kQuantizeFamilyReference,
+                                               &kTransposeFamilyReference};
 constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0])};
+// The same without the conversions: lists of their own, so that linkers drop what only the others name.
+constexpr const KernelFamily* kPlain[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily,
+                                          &kLut8Family};
+constexpr LayerFamilies kPlainLayers = {kPlain, sizeof(kPlain) / sizeof(kPlain[0])};
+constexpr const KernelFamily* kPlainReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
+                                                    &kAddFamilyReference, &kSubFamilyReference,
+                                                    &kLut8FamilyReference};
+constexpr LayerFamilies kPlainReferenceLayers = {kPlainReferences,
+                                                 sizeof(kPlainReferences) / sizeof(kPlainReferences[0])};
 constexpr const KernelFamily* kConvolutions[] = {&kConv2dFamilyOptimized, &kDepthwiseConv2dFamilyOptimized};
 constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions) / sizeof(kConvolutions[0])};
 
@@ -153,21 +166,26 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
   for (uint32_t i = num_inputs; i-- > 0;) {
     if (layer.is_tile(layer.step->inputs()->Get(i))) moving = i;
   }
-  if (moving < num_inputs) return family.row_cut->accepts(layer, moving) ? moving : num_inputs;
+  if (moving < num_inputs) {
+    const bool of_planes = family.row_cut->reads_planes != nullptr && family.row_cut->reads_planes(layer);
+    return !of_planes && family.row_cut->accepts(layer, moving) ? moving : num_inputs;
+  }
   for (uint32_t i = num_inputs; i-- > 0;) {
     if (!layer.is_constant(layer.step->inputs()->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
   }
   return moving;
 }
 
-constexpr KernelFamily kCascadeFamily =
-    make_family<CascadeArgs, bind<kCascadeLayerFamilies>, in_place, cascade_work>(kKernel_chain, "chain",
-                                                                                  kChoices);
-constexpr KernelFamily kCascadeFamilyReference =
-    make_family<CascadeArgs, bind<kReferenceLayers>, in_place, cascade_work>(kKernel_chain, "chain",
-                                                                             kReference);
-constexpr KernelFamily kCascadeFamilyOptimized =
-    make_family<CascadeArgs, bind<kOptimizedLayers>, in_place, cascade_work>(kKernel_chain, "chain",
-                                                                             kOptimized);
+template <const LayerFamilies& kFamilies, size_t num_choices>
+constexpr KernelFamily make_cascade_family(const KernelVariant (&choices)[num_choices]) {
+  return make_family<CascadeArgs, bind<kFamilies>, in_place<kFamilies>, cascade_work>(kKernel_chain, "chain",
+                                                                                      choices);
+}
+
+constexpr KernelFamily kCascadeFamily = make_cascade_family<kCascadeLayerFamilies>(kChoices);
+constexpr KernelFamily kCascadeFamilyReference = make_cascade_family<kReferenceLayers>(kReference);
+constexpr KernelFamily kCascadeFamilyOptimized = make_cascade_family<kOptimizedLayers>(kOptimized);
+constexpr KernelFamily kCascadeFamilyPlain = make_cascade_family<kPlainLayers>(kChoices);
+constexpr KernelFamily kCascadeFamilyPlainReference = make_cascade_family<kPlainReferenceLayers>(kReference);
 
 }  // namespace qplan

@@ -84,7 +84,8 @@ struct RowWindow {
 };
 
 // What a family tells a cascade (src/runtime/cascade.h), which makes the rows of its output [n,h,w,c] a few
-// at a time from rows of one of its inputs. All work on args that bind has filled and `accepts` has accepted.
+// at a time from rows of one of its inputs, [n,h,w,c] too unless `reads_planes`. All work on args that bind
+// has filled and `accepts` has accepted.
 struct CutRows {
   uint32_t input;    // position of the input whose rows come and go
   RowWindow window;  // what `window` said of args that had not been cut
@@ -100,6 +101,9 @@ struct RowCut {
   RowWindow (*window)(const void* args);
   // Reduces the args to rows of the output. They may have been cut before.
   void (*cut)(const StepView& step, const CutRows& rows, void* args);
+  // Whether the input whose rows come and go is [n,c,h,w], so that rows are parts of planes. `from` is then
+  // in the first plane, and no layer can give such rows. Null: never.
+  bool (*reads_planes)(const StepView& step) = nullptr;
 };
 
 // Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
@@ -202,6 +206,11 @@ QPLAN_OPTIMIZED(depthwise_conv2d, kDepthwiseConv2dFamily)
 QPLAN_OPTIMIZED(fully_connected, kFullyConnectedFamily)
 QPLAN_OPTIMIZED(chain, kCascadeFamily)
 #undef QPLAN_OPTIMIZED
+
+// Without the conversions of inputs, for firmware whose cascades have none: with all variants, and with the
+// references alone.
+extern const KernelFamily kCascadeFamilyPlain __asm__("qplan_family_chain_plain");
+extern const KernelFamily kCascadeFamilyPlainReference __asm__("qplan_family_chain_plain_reference");
 
 }  // namespace qplan
 

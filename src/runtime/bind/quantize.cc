@@ -13,6 +13,14 @@ static_assert(static_cast<int>(QuantizeRounding::kDivAway) == format::QuantizeRu
                   static_cast<int>(QuantizeRounding::kMulEven) == format::QuantizeRule_MUL_EVEN,
               "the plan's numbers");
 
+// Whether the output is the input [n,c,...] with the channels last. The shapes say so: they differ.
+bool moves_channels(const Shape& input, const Shape& output) {
+  if (input.rank < 3 || input.rank != output.rank || input == output) return false;
+  bool moves = input[0] == output[0] && input[1] == output[input.rank - 1];
+  for (uint32_t i = 2; i < input.rank; ++i) moves = moves && input[i] == output[i - 1];
+  return moves;
+}
+
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_QuantizeParams)) return false;
   Shape input;
@@ -21,7 +29,10 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", kDtypesQuantized, kAnyRank, &output)) {
     return false;
   }
-  if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
+  if (input != output && !moves_channels(input, output)) {
+    return check.fail_output(0, "output")
+           << "has another shape than the input, and not that of the input with axis 1 as the last one";
+  }
   const format::QuantizeParams& params = check.params_as<format::QuantizeParams>();
   if (params.rule() > format::QuantizeRule_MAX) {
     return check.fail(QPLAN_KERNEL_MISSING)
@@ -41,11 +52,38 @@ qplan_status bind(const StepView& step, bool checked, QuantizeArgs& args, Error*
   args.rule = static_cast<QuantizeRounding>(params.rule());
   args.input = static_cast<const float*>(step.input_data(0));
   args.output = step.output_data(0);
-  args.elements = shape_of(step.input(0)).elements();
+  const Shape input = shape_of(step.input(0));
+  args.elements = input.elements();
   args.scale = params.scale();
   args.zero_point = params.zero_point();
+  // With one channel, or one pixel, the order stays.
+  if (moves_channels(input, shape_of(step.output(0)))) {
+    args.channels = input[1];
+    args.plane_stride = args.elements / input[0] / input[1];
+  }
   return QPLAN_OK;
 }
+
+// Rows of images: one axis of elements, or parts of planes.
+bool accepts_rows(const StepView& step, uint32_t input) {
+  return input == 0 && shape_of(step.output(0)).rank == 4;
+}
+
+bool reads_planes(const StepView& step) {
+  return moves_channels(shape_of(step.input(0)), shape_of(step.output(0)));
+}
+
+RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
+
+void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
+  QuantizeArgs& args = *static_cast<QuantizeArgs*>(storage);
+  const Shape shape = shape_of(step.output(0));
+  args.input = static_cast<const float*>(rows.from);
+  args.output = rows.to;
+  args.elements = uint64_t{rows.output.end - rows.output.begin} * shape[2] * shape[3];
+}
+
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows, reads_planes};
 
 uint64_t work(const QuantizeArgs& args) { return args.elements; }
 
@@ -59,8 +97,8 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(QuantizeArgs, quantize
 }  // namespace
 
 constexpr KernelFamily kQuantizeFamily =
-    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kVariants);
+    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kVariants, &kRowCut);
 constexpr KernelFamily kQuantizeFamilyReference =
-    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kReference);
+    make_family<QuantizeArgs, bind, never_in_place, work>(kKernel_quantize, "quantize", kReference, &kRowCut);
 
 }  // namespace qplan

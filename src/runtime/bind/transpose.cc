@@ -68,6 +68,34 @@ qplan_status bind(const StepView& step, bool checked, TransposeArgs& args, Error
   return QPLAN_OK;
 }
 
+// Rows of images from planes of bytes.
+bool accepts_rows(const StepView& step, uint32_t input) {
+  const auto* permutation = step.step->params_as_TransposeParams()->permutation();
+  return input == 0 && permutation != nullptr && permutation->size() == 4 &&
+         dtype_bytes(step.input(0).dtype) == 1 && permutation->Get(0) == 0 && permutation->Get(1) == 2 &&
+         permutation->Get(2) == 3;
+}
+
+bool reads_planes(const StepView&) { return true; }
+
+RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
+
+void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
+  TransposeArgs& args = *static_cast<TransposeArgs*>(storage);
+  const Shape shape = shape_of(step.output(0));
+  const uint64_t pixels = uint64_t{rows.output.end - rows.output.begin} * shape[2];
+  args.input = rows.from;
+  args.output = rows.to;
+  args.elements = pixels * shape[3];
+  args.rank = 2;
+  args.extents[0] = pixels;
+  args.extents[1] = shape[3];
+  args.input_strides[0] = 1;
+  args.input_strides[1] = uint64_t{shape[1]} * shape[2];
+}
+
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows, reads_planes};
+
 uint64_t work(const TransposeArgs& args) { return saturating_product(args.elements, args.element_bytes); }
 
 constexpr KernelVariant kVariants[] = {
@@ -79,9 +107,9 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(TransposeArgs, transpo
 
 }  // namespace
 
-constexpr KernelFamily kTransposeFamily =
-    make_family<TransposeArgs, bind, never_in_place, work>(kKernel_transpose, "transpose", kVariants);
-constexpr KernelFamily kTransposeFamilyReference =
-    make_family<TransposeArgs, bind, never_in_place, work>(kKernel_transpose, "transpose", kReference);
+constexpr KernelFamily kTransposeFamily = make_family<TransposeArgs, bind, never_in_place, work>(
+    kKernel_transpose, "transpose", kVariants, &kRowCut);
+constexpr KernelFamily kTransposeFamilyReference = make_family<TransposeArgs, bind, never_in_place, work>(
+    kKernel_transpose, "transpose", kReference, &kRowCut);
 
 }  // namespace qplan

@@ -127,6 +127,51 @@ TEST_P(QuantizeVariant, IsDefinedForEveryFloat) {
   }
 }
 
+// Channels in planes become channels side by side: all counts that kernels treat apart, images whose pixels
+// are no whole blocks, several work items.
+TEST_P(QuantizeVariant, MovesChannelsLast) {
+  uint64_t seed = 0;
+  for (const int64_t channels : {1, 2, 3, 4, 5, 21}) {
+    for (const Extents& pixels :
+         std::vector<Extents>{{1}, {2}, {15}, {64}, {67}, {3, 11}, {33, 65}, {7, 2, 3}}) {
+      for (const int64_t images : {1, 3}) {
+        Random random(++seed);
+        QuantizeSpec spec;
+        spec.scale = 0.375f;
+        spec.zero_point = -3;
+        spec.input = {images, channels};
+        spec.output = {images};
+        int64_t count = 1;
+        for (const int64_t extent : pixels) {
+          spec.input.push_back(extent);
+          spec.output.push_back(extent);
+          count *= extent;
+        }
+        spec.output.push_back(channels);
+        if (spec.input == spec.output && channels > 1) continue;  // equal shapes: nothing moves
+        std::vector<float> x(static_cast<size_t>(images * channels * count));
+        for (float& value : x) value = static_cast<float>((random.unit() - 0.5) * 120);
+        for (const format::QuantizeRule rule : kRules) {
+          spec.rule = rule;
+          TestStep step = spec.make_of<int8_t>(x);
+          if (!testing::run_step(step, kQuantizeFamily, *GetParam(), seed)) continue;
+          std::vector<int8_t> expected;
+          for (int64_t n = 0; n < images; ++n) {
+            for (int64_t p = 0; p < count; ++p) {
+              for (int64_t c = 0; c < channels; ++c) {
+                expected.push_back(
+                    exact<int8_t>(spec, x[static_cast<size_t>((n * channels + c) * count + p)]));
+              }
+            }
+          }
+          ASSERT_EQ(testing::output_values<int8_t>(step), expected)
+              << images << " images of " << channels << " channels, " << count << " pixels, rule " << rule;
+        }
+      }
+    }
+  }
+}
+
 TEST(Quantize, ValuesByHand) {
   QuantizeSpec spec;
   spec.zero_point = 10;
@@ -147,6 +192,10 @@ TEST(Quantize, BindRefusesWhatIsWrong) {
     {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_code = 0; }; }, "input"},
     {[](QuantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_bits = 16; }; }, "output"},
     {[](QuantizeSpec& s) { s.output = {3, 2}; }, "another shape"},
+    {[](QuantizeSpec& s) { s.input = {2, 3, 4, 5}, s.output = {2, 4, 3, 5}; }, "axis 1 as the last"},
+    {[](QuantizeSpec& s) { s.input = {2, 3, 4, 5}, s.output = {2, 5, 4, 3}; }, "axis 1 as the last"},
+    {[](QuantizeSpec& s) { s.input = {2, 3, 4, 5}, s.output = {4, 5, 2, 3}; }, "axis 1 as the last"},
+    {[](QuantizeSpec& s) { s.input = {2, 3, 4, 5}, s.output = {2, 20, 3}; }, "output"},
     {[](QuantizeSpec& s) { s.rule = static_cast<format::QuantizeRule>(3); }, "rule 3",
      QPLAN_KERNEL_MISSING},
     {[](QuantizeSpec& s) { s.scale = 0.0f; }, "scale"},

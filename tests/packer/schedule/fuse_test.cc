@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 
@@ -54,6 +55,10 @@ Program fuse(const std::string& body, Fuse how, const std::string& target = kFir
   return fuse_steps(lower_text(main_text(kX, body), target), target::parse_target(target), {.how = how});
 }
 
+Program fuse_text(const std::string& text, Fuse how, const std::string& target) {
+  return fuse_steps(lower_text(text, target), target::parse_target(target), {.how = how});
+}
+
 std::string layers_of(const target::ProgramStep& step) {
   std::string names;
   for (const target::ProgramStep& layer : step.layers) {
@@ -68,6 +73,45 @@ TEST(Fuse, MakesACascadeWhereMemoryIsFullest) {
   EXPECT_EQ(layers_of(program.steps[0]), "conv2d depthwise_conv2d conv2d");
   EXPECT_EQ(program.steps[0].tiles.size(), 2u);
   EXPECT_EQ(program.steps[0].macs, 256u * (4 * 24 + 9 * 24 + 24 * 4));
+}
+
+// The layers between which a model's own border is converted: rows of planes are the first layer's input.
+TEST(Fuse, BeginsWithTheConversionOfAnInputInPlanes) {
+  const std::string convert = "  %8 = transpose(%x, axes=[0, 2, 3, 1]);\n";
+  const std::string layers = pointwise(0, "%8", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4);
+  const Program bytes = fuse_text(main_text("%x: Tensor[(1, 4, 16, 16), int8]", convert + layers + "  %5"),
+                                  Fuse::kAll, kFirmware);
+  ASSERT_EQ(kernels_of(bytes), "chain");
+  EXPECT_EQ(layers_of(bytes.steps[0]), "transpose conv2d depthwise_conv2d conv2d");
+  const Program reals =
+      fuse_text(main_text("%x: Tensor[(1, 4, 16, 16), float32]",
+                          "  %7 = qnn.quantize(%x, 0.5f, 3);\n  %8 = transpose(%7, axes=[0, 2, 3, 1]);\n" +
+                              layers + "  %5"),
+                Fuse::kAll, kFirmware);
+  ASSERT_EQ(kernels_of(reals), "chain");
+  EXPECT_EQ(layers_of(reals.steps[0]), "quantize conv2d depthwise_conv2d conv2d");
+}
+
+TEST(Fuse, KeepsTransposesOfLayersApart) {
+  const Program program =
+      fuse(bottleneck() + "  %6 = transpose(%5, axes=[0, 2, 3, 1]);\n" + pointwise(7, "%6", 16, 4) + "  %8",
+           Fuse::kAll);
+  EXPECT_EQ(kernels_of(program), "chain chain");
+  EXPECT_EQ(layers_of(program.steps[1]), "transpose conv2d");
+}
+
+// A table between two layers computes in the tile of the first.
+TEST(Fuse, TablesTakeNoTilesOfTheirOwn) {
+  const auto scratch = [](const std::string& between, int value) {
+    Program program =
+        fuse(pointwise(0, "%x", 4, 24) + between + depthwise(6, "%" + std::to_string(value), 24) +
+                 pointwise(8, "%7", 24, 4) + "  %9",
+             Fuse::kAll, "cpu");
+    EXPECT_EQ(kernels_of(program), "chain");
+    schedule_steps(&program, target::parse_target("cpu"), nullptr);
+    return program.scratch_per_worker;
+  };
+  EXPECT_EQ(scratch("  %5 = qnn.requantize(%1, 1f, 0, 2f, 5);\n", 5), scratch("", 1));
 }
 
 TEST(Fuse, TakesTheSumInWhereAllAreFused) {

@@ -152,6 +152,34 @@ TEST(LowerSubtract, AndMul) {
             (std::vector<int8_t>{6, -1}));
 }
 
+TEST(LowerQuantize, TakesTheTransposeOfAnInputInPlanesIn) {
+  const auto kernels = [](const std::string& shape, const std::string& axes, const std::string& result) {
+    return kernels_of(
+        lower_text(main_text("%x: Tensor[(" + shape + "), float32]",
+                             "  %0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"int8\", contract=\"f32e\");\n"
+                             "  %1 = transpose(%0, axes=[" +
+                                 axes + "]);\n  " + result)));
+  };
+  EXPECT_EQ(kernels("2, 3, 4, 5", "0, 2, 3, 1", "%1"), "quantize");
+  EXPECT_EQ(kernels("2, 3, 4", "0, 2, 1", "%1"), "quantize");
+  EXPECT_EQ(kernels("2, 3, 4, 5", "0, 3, 1, 2", "%1"), "quantize transpose");
+  EXPECT_EQ(kernels("2, 3, 4, 5", "1, 2, 3, 0", "%1"), "quantize transpose");
+  EXPECT_EQ(kernels("2, 3", "1, 0", "%1"), "quantize transpose");
+  // What is read between them has to be somewhere.
+  EXPECT_EQ(kernels("2, 3, 4, 5", "0, 2, 3, 1", "(%0, %1)"), "quantize transpose");
+  // A step says by its shapes that channels move.
+  EXPECT_EQ(kernels("2, 4, 4, 4", "0, 2, 3, 1", "%1"), "quantize transpose");
+}
+
+TEST(LowerQuantize, MovesChannelsAsTheTransposeDoes) {
+  const std::string text =
+      main_text("%x: Tensor[(1, 2, 1, 3), float32]",
+                "  %0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"int8\", contract=\"f32e\");\n"
+                "  %1 = transpose(%0, axes=[0, 2, 3, 1]);\n  %1");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<float>{0, 1, 2, 10, 20, 30})),
+            (std::vector<int8_t>{3, 23, 5, 43, 7, 63}));
+}
+
 TEST(LowerUnary, AChainIsOneTable) {
   const std::string text = main_text("%x: Tensor[(4), uint8]",
                                      "  %0 = qnn.requantize(%x, 1f, 128, 1f, 0);\n"

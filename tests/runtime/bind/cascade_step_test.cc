@@ -63,6 +63,25 @@ TEST(CascadeStep, RefusesWindowsOutsideOfTheInput) {
   EXPECT_EQ(refusal(cascade), "");
 }
 
+TEST(CascadeStep, TakesImagesInPlanesAsItsInput) {
+  CascadeBuilder bytes(6, {1, 8, 8, 4});
+  bytes.add_transpose();
+  bytes.add_convolution(kThree, kThree, 4, true);
+  EXPECT_EQ(refusal(bytes), "");
+  CascadeBuilder reals(7, {2, 8, 8, 4});
+  reals.add_quantize(/*of_planes=*/true);
+  reals.add_convolution(kThree, kThree, 4, true);
+  EXPECT_EQ(refusal(reals), "");
+  EXPECT_EQ(refusal(reals, kCascadeFamilyReference), "");
+}
+
+TEST(CascadeStep, RefusesPlanesBetweenLayers) {
+  CascadeBuilder cascade(8, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 4, false);
+  cascade.add_transpose_of_rows();
+  EXPECT_TRUE(contains(refusal(cascade), "layer 1: transpose cannot be cut into rows")) << refusal(cascade);
+}
+
 TEST(CascadeStep, RefusesSumsThatBroadcast) {
   CascadeBuilder cascade(5, {1, 8, 8, 4});
   cascade.add_convolution(kOne, kOne, 4, false);

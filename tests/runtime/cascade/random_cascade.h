@@ -105,6 +105,47 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
+  // Of an image of reals, with its channels in planes or side by side. The first layer.
+  void add_quantize(bool of_planes) {
+    Layer layer;
+    layer.kernel = kKernel_quantize;
+    const std::vector<int64_t> from = of_planes ? planes() : shape_;
+    size_t count = 1;
+    for (const int64_t extent : from) count *= static_cast<size_t>(extent);
+    std::vector<float> values(count);
+    for (float& value : values) value = static_cast<float>((random_.unit() - 0.5) * 300);
+    std::vector<uint8_t> bytes(count * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    layer.inputs = {add_tensor(2, 32, from, false, bytes)};
+    layer.params_type = format::KernelParams_QuantizeParams;
+    layer.params = [zero = zero_point()](flatbuffers::FlatBufferBuilder& b) {
+      return format::CreateQuantizeParams(b, format::QuantizeRule_MUL_EVEN, 0.8f, zero).Union();
+    };
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
+  }
+
+  // From planes of bytes. The first layer.
+  void add_transpose() {
+    Layer layer;
+    layer.kernel = kKernel_transpose;
+    layer.inputs = {add_activation(planes())};
+    layer.params_type = format::KernelParams_TransposeParams;
+    layer.params = [](flatbuffers::FlatBufferBuilder& b) {
+      const std::vector<uint32_t> permutation = {0, 2, 3, 1};
+      return format::CreateTransposeParamsDirect(b, &permutation).Union();
+    };
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
+  }
+
+  // Of the layer before, whose rows are no planes: what no cascade can cut.
+  void add_transpose_of_rows() {
+    shape_ = {shape_[0], shape_[2], shape_[3], shape_[1]};
+    add_transpose();
+    layers_.back().inputs = {layers_[layers_.size() - 2].output};
+  }
+
   // What no cascade has.
   void add_copy() {
     Layer layer;
@@ -184,6 +225,8 @@ class CascadeBuilder {
     args.groups = 1;
     return layout_in_place(args);
   }
+
+  std::vector<int64_t> planes() const { return {shape_[0], shape_[3], shape_[1], shape_[2]}; }
 
   int32_t low() const { return is_signed_ ? -128 : 0; }
   int32_t high() const { return is_signed_ ? 127 : 255; }
@@ -285,9 +328,17 @@ class RandomCascade : public CascadeBuilder {
  public:
   explicit RandomCascade(uint64_t seed) : CascadeBuilder(seed) {
     keeps_arguments_ = seed % 2 != 0;
-    start({random_.integer(1, 2), random_.integer(1, 24), random_.integer(1, 24), random_.integer(1, 80)});
-    const int64_t num_layers = random_.integer(2, kMaxCascadeLayers);
-    for (int64_t i = 0; i < num_layers; ++i) {
+    // As images have, for each of the kinds of the first layer below; some images are a row, a column or a
+    // pixel.
+    const bool has_few_channels = seed / 6 % 2 == 1;
+    const int64_t height = seed % 7 == 3 ? 1 : random_.integer(1, 24);
+    const int64_t width = seed % 5 == 3 ? 1 : random_.integer(1, 24);
+    start({random_.integer(1, 2), height, width, random_.integer(1, has_few_channels ? 4 : 80)});
+    const int64_t wanted = random_.integer(2, kMaxCascadeLayers);
+    if (seed % 3 == 2) {
+      seed % 2 == 0 ? add_transpose() : add_quantize(random_.chance(0.7));
+    }
+    while (num_layers() < wanted) {
       const int64_t kind = random_.integer(0, 4);
       if (kind == 0) add_sum();
       if (kind == 4) add_table();

@@ -62,8 +62,21 @@ void check_requantize(const Matched& match) {
   (void)accumulator_scales(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
+// Whether a transpose brings axis 1 to the end, where its operand has another shape than its result: by their
+// shapes the step says that it moves channels.
+bool moves_channels_last(const Lowering& lowering, const ir::Node& transpose) {
+  const std::vector<int64_t>& axes = op::attr_ints(transpose, "axes");
+  bool moves = axes.size() >= 3 && axes.front() == 0 && axes.back() == 1;
+  for (size_t i = 1; i + 1 < axes.size(); ++i) moves = moves && axes[i] == static_cast<int64_t>(i) + 1;
+  return moves && lowering.type(transpose.operands[0]).shape != lowering.type(transpose.results[0]).shape;
+}
+
+// With the transpose of a source's NCHW input, which the kernel does in the same pass.
 NodeSequence match_quantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.quantize") ? NodeSequence{node} : NodeSequence{};
+  if (!lowering.is(node, "qnn.quantize")) return {};
+  const uint32_t user = lowering.only_user(node);
+  if (!lowering.is(user, "transpose") || !moves_channels_last(lowering, lowering.node(user))) return {node};
+  return {node, user};
 }
 
 std::vector<Constraint> constraints_of_quantize() {
@@ -76,7 +89,7 @@ void lower_quantize(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   ProgramStep step = make_step(kKernel_quantize, node);
   step.inputs = {lowering.tensor(node.operands[cast::kData])};
-  step.outputs = {lowering.define(node.results[0])};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params =
       QuantizeParams{.rule = quantize_rule(node),
                      .scale = lowering.scale(node.operands[cast::kScale], "the scale"),
