@@ -140,7 +140,14 @@ CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool wit
   return run;
 }
 
-std::vector<TensorBytes> run_check_cases(const CheckSide& side, const std::vector<CheckCase>& cases,
+std::span<const CheckCase> cases_of_session(std::span<const CheckCase> cases, size_t at) {
+  size_t begin = at, end = at + 1;
+  while (begin > 0 && cases[begin].previous != nullptr) --begin;
+  while (end < cases.size() && cases[end].previous != nullptr) ++end;
+  return cases.subspan(begin, end - begin);
+}
+
+std::vector<TensorBytes> run_check_cases(const CheckSide& side, std::span<const CheckCase> cases,
                                          const std::function<void()>& before_each) {
   std::vector<TensorBytes> outputs;
   std::unique_ptr<SideSession> session;

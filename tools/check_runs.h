@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,11 @@ struct CheckRun {
 CheckRun run_check_side(const CheckSide& side, const CheckCase& inputs, bool with_tensors);
 // The outputs of all cases. A case with a previous one, which is then before it in the list, goes on in its
 // session, so that nothing is repeated; each other case has a session of its own. Throws Failure.
-std::vector<TensorBytes> run_check_cases(const CheckSide& side, const std::vector<CheckCase>& cases,
+std::vector<TensorBytes> run_check_cases(const CheckSide& side, std::span<const CheckCase> cases,
                                          const std::function<void()>& before_each);
+// The cases that share a session with cases[at]: from one without a previous case to before the next such
+// one.
+std::span<const CheckCase> cases_of_session(std::span<const CheckCase> cases, size_t at);
 
 // The first step of a run that writes something else than the other run.
 struct FirstDifference {

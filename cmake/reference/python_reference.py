@@ -53,7 +53,7 @@ def signature(function, skip_self):
 
 
 def docstring(thing, name):
-    """The docstring. Exits if there is none, or if it is the signature that dataclasses and named tuples get."""
+    """The docstring. Exits if it is missing, or if it is the signature that dataclasses and named tuples get."""
     text = (inspect.getdoc(thing) or "").strip()
     if not text or text.startswith(f"{name}("):
         sys.exit(f"python_reference.py: {name} has no docstring")

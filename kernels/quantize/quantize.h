@@ -34,7 +34,7 @@ struct QuantizeArgs {
   int32_t zero_point = 0;     // of the dtype
   uint64_t plane_stride = 0;  // of more than one channel: elements from a plane of the input to the next
 
-  // Of each channel: all of a plane, or of a single image some rows of it.
+  // The pixels of each channel: a whole plane, or some rows of the plane of a single image.
   uint64_t pixels() const {
     const uint64_t of_all = elements / channels;
     return of_all < plane_stride ? of_all : plane_stride;

@@ -136,8 +136,9 @@ struct Layers {
     at.keep(room_of(i));
   }
 
-  // Of a layer with its arguments in its room. A function of its own, as the stack is short, and not called
-  // for convolutions, whose own binding takes most of it.
+  // Whether layer i computes in the tile of the layer before it; its arguments are in its room. This is a
+  // function of its own to keep the stack short, and not called for convolutions, whose binding takes most of
+  // the stack.
   __attribute__((noinline)) bool is_in_place(uint32_t i) const {
     return cascade_layer_is_in_place(view(i), *layer[i].family, room_of(i));
   }

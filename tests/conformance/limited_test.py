@@ -159,7 +159,7 @@ class Packer(unittest.TestCase):
         plain = self.folder / "plain.qplan"
         self.succeed("", "pack", DIGITS, "-o", plain)
         self.succeed("", "run", plain, "--input", DIGITS_INPUT, "--output-dir", self.folder / "plain")
-        # "LIM1", and one of whose four bytes the last is no letter.
+        # "LIM1", and a format whose last byte is not printable.
         for kind, name in (("native", "LIM1"), ("binary", "0x014d494c")):
             with self.subTest(kind=kind):
                 plan = self.pack(kind, DIGITS)

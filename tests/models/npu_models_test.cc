@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "qplan/npu_sim.h"
 #include "tests/models/golden_data.h"
 #include "tests/models/model_session.h"
+#include "tests/support/npu_sim_device.h"
 
 namespace qplan::testing::npu_models_test {
 namespace {
@@ -30,29 +30,6 @@ constexpr Expected kModels[] = {
     {"mobilenet_v1_0.25_128_quant.tflite", 95},
     {"mobilenet_v1_0.75_192_quant.tflite", 95},
     {"mobilenet_v2_1.0_224_quant.tflite", 95},
-};
-
-// A device of the simulator for as long as this lives.
-class SimDevice {
- public:
-  explicit SimDevice(const char* options) : driver_(qplan_npu_sim_driver(QPLAN_NPU_ABI)) {
-    if (driver_->open(nullptr, 0, options, &device_, nullptr) != QPLAN_NPU_OK) {
-      throw std::runtime_error("the simulator does not open");
-    }
-    config_.struct_size = sizeof(config_);
-    config_.target = "vta";
-    config_.driver = driver_;
-    config_.device = device_;
-  }
-  ~SimDevice() { (void)driver_->close(device_); }
-  SimDevice(const SimDevice&) = delete;
-  SimDevice& operator=(const SimDevice&) = delete;
-  const qplan_npu_device_config* config() const { return &config_; }
-
- private:
-  const qplan_npu_driver* driver_;
-  qplan_npu_device device_ = 0;
-  qplan_npu_device_config config_{};
 };
 
 void expect_golden(ModelSession& session, const GoldenCase& golden) {
@@ -103,7 +80,7 @@ TEST_P(NpuModels, MostOfTheMacsAreOnTheDeviceAndWithoutItTheBytesAreTheGoldenOne
 }
 
 TEST_P(NpuModels, OnTheSimulatorTheBytesAreTheGoldenOnes) {
-  const SimDevice device("");
+  const NpuSimDevice device("vta");
   const std::vector<uint8_t> plan = pack();
   ModelSession session(plan, QPLAN_ISA_AUTO, 2, device.config());
   const auto begin = std::chrono::steady_clock::now();
@@ -152,7 +129,7 @@ TEST_P(NpuWithoutMul, TheCpuRequantisesToTheGoldenBytesWithTheDeviceAndWithout) 
     ModelSession session(plan_, QPLAN_ISA_AUTO, 2);
     for (const GoldenCase& golden : cases_) expect_golden(session, golden);
   }
-  const SimDevice device("multiply=0");
+  const NpuSimDevice device("vta", "multiply=0");
   ModelSession session(plan_, QPLAN_ISA_AUTO, 2, device.config());
   expect_golden(session, cases_.front());
   const uint32_t count = qplan_session_num_regions(session.get());
@@ -168,7 +145,7 @@ TEST_P(NpuWithoutMul, TheCpuRequantisesToTheGoldenBytesWithTheDeviceAndWithout) 
 
 // Also with bytes that no picture and no recording has.
 TEST_P(NpuWithoutMul, AnyInputGivesTheBytesOfAPlanForTheCpuAlone) {
-  const SimDevice device("multiply=0");
+  const NpuSimDevice device("vta", "multiply=0");
   ModelSession npu(plan_, QPLAN_ISA_AUTO, 2, device.config());
   ModelSession without(plan_, QPLAN_ISA_AUTO, 2);
   ModelSession cpu(pack_model(model_path(GetParam()).string()), QPLAN_ISA_AUTO, 2);

@@ -172,7 +172,7 @@ TEST(OnnxConvTransposeSums, OneAxis) {
                            .groups = 2});
 }
 
-// Of data [1, 1, 3] and a window of 3.
+// Expects that ConvTranspose of data [1, 1, 3] by a window of 3 is refused for the reason.
 void expect_refused(const std::vector<Message>& attributes, const std::string& reason) {
   std::string refusal = "packed";
   try {

@@ -183,7 +183,8 @@ TEST_P(TorchPair, HaveOneCanonicalBody) {
 INSTANTIATE_TEST_SUITE_P(Models, TorchPair, ::testing::ValuesIn(kPairs),
                          [](const auto& test) { return as_test_name(test.param.second); });
 
-// Of the numbers 0 to 19 in five rows. Expected: PyTorch 1.13, torch.max_pool2d and torch.avg_pool2d.
+// The input is the numbers 0 to 19 in five rows. What is expected are the outputs of torch.max_pool2d and
+// torch.avg_pool2d of PyTorch 1.13.
 TEST(TorchPools, CeilModeGivesPytorchsNumbers) {
   std::vector<float> data(20);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);

@@ -58,5 +58,16 @@ TEST_F(RunCheckCases, ThoseThatFollowEachOtherAreRunOnce) {
     EXPECT_EQ(outputs[i], run_check_side(side_, cases_[i], false).outputs) << i;
 }
 
+TEST_F(RunCheckCases, ThoseOfOneSessionAreTakenTogether) {
+  for (const size_t i : {size_t{2}, size_t{3}, size_t{5}})
+    cases_[i].previous = std::make_shared<const CheckCase>(cases_[i - 1]);
+  const size_t expected[][2] = {{0, 1}, {1, 3}, {1, 3}, {1, 3}, {4, 2}, {4, 2}};  // begin, number
+  for (size_t i = 0; i < cases_.size(); ++i) {
+    const std::span<const CheckCase> session = cases_of_session(cases_, i);
+    EXPECT_EQ(session.data(), cases_.data() + expected[i][0]) << i;
+    EXPECT_EQ(session.size(), expected[i][1]) << i;
+  }
+}
+
 }  // namespace
 }  // namespace qplan::tools::check_runs_test

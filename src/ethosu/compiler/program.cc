@@ -54,7 +54,7 @@ class Program {
   std::span<const uint8_t> constants() const {
     return attributes_.has_constants ? constant(1) : std::span<const uint8_t>();
   }
-  // The first byte from `begin` on that is no input's and that no operation writes.
+  // The first byte at or after `begin` that neither belongs to an input nor is written by an operation.
   uint64_t first_undefined(uint64_t begin) const { return defined_.first_missing(begin); }
   bool uses_fast_memory() const { return uses_fast_memory_; }
   const StreamWork& work() const { return work_; }
@@ -170,7 +170,7 @@ class Writer {
     }
   }
 
-  // Results that nothing reads are no outputs of the region.
+  // The region's outputs are those results that something reads.
   void add_outputs() {
     for (size_t o = 0; o < region_.outputs().size(); ++o) {
       const auto result = std::ranges::find(node_.results, region_.outputs()[o]) - node_.results.begin();

@@ -41,7 +41,7 @@ ByteRange range_of(const FeatureMap& map, const Box& box) {
   const uint64_t begin = map.address(box.rows.begin, box.columns.begin, box.channels.begin);
   const uint64_t end = map.address(box.rows.end - 1, box.columns.end - 1, box.channels.end - 1);
   if (!map.is_nhcwb16) return {map.region, begin, end + map.element_bytes() - begin};
-  // Of 16 channels each, as the last of them may be before the first.
+  // Whole bricks of 16 channels, since the last channel of the box may be stored before the first.
   const uint64_t brick = uint64_t{16} * map.element_bytes();
   const uint64_t first = begin - box.channels.begin % 16 * map.element_bytes();
   const uint64_t last = end - (box.channels.end - 1) % 16 * map.element_bytes() + brick;

@@ -11,10 +11,11 @@ namespace qplan::ethosu {
 
 constexpr uint32_t kMaxBlockdep = 3;
 
-// A BLOCKDEP that bounds of bytes prove safe for `kernel` right after `previous`: its job j, which may start
-// while the last BLOCKDEP - j blocks of `previous` are unwritten, reads none of what those write. Jobs before
-// j are no later blocks, so that what blocks 0 to j read is compared. 0, where nothing is proved: a kernel
-// that writes what `previous` reads or writes, maps of several tiles, tables.
+// The largest BLOCKDEP that is proved safe for `kernel` right after `previous`, by comparing ranges of bytes.
+// With it, job j of the kernel may start while the last BLOCKDEP - j blocks of `previous` are unwritten, so
+// nothing that blocks 0 to j read may be in them: job j belongs to one of these blocks. Returns 0 where
+// nothing is proved: for a kernel that writes what `previous` reads or writes, for maps of several tiles, for
+// tables.
 uint32_t safe_blockdep(const Kernel& previous, const Kernel& kernel);
 
 }  // namespace qplan::ethosu

@@ -117,8 +117,8 @@ Json states_json(const PlanView& view, const format::Function& main) {
   return json;
 }
 
-// The model's metadata. It is null if there is none, if it is no JSON object, or if it nests too deep for the
-// programs that read the whole report.
+// The model's metadata. It is null if the plan has none, if it is not a JSON object, or if it nests too deep
+// for the programs that read the whole report.
 Json metadata_json(const PlanView& view) {
   constexpr size_t kMaxDepth = 16;
   const std::string text = view.names() == nullptr ? "" : text_of(view.names()->metadata());

@@ -51,7 +51,7 @@ struct CompiledRegion {
   uint64_t program_bytes = 0;
   uint64_t cycles = 0;  // estimated, from the first instruction to the last
   std::vector<UnitCycles> units;
-  // Of a program that was compiled before: no operators are known that the CPU could run in its place.
+  // False for a program that was compiled before: nobody knows operators that the CPU could run in its place.
   bool has_fallback = true;
   uint64_t macs = 0;  // of such a program: its operators do not say them
 };

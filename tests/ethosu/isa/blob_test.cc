@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kIn = QPLAN_NPU_USE_INPUT, kOut = QPLAN_NPU_USE_OUTPUT, kScratch = QPLAN_NPU_USE_SCRATCH;
 
-// Of a stream that ends at once, with constants and a bound region of 64 bytes.
+// What the check says of a stream that ends at once, with constants and a bound region of 64 bytes.
 std::string verdict(std::vector<BlobSlot> slots, RegionKind kind = RegionKind::kBound) {
   const Config& config = *find_config("ethos-u55-128");
   compiler::BlobParts parts;

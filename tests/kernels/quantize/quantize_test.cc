@@ -127,8 +127,8 @@ TEST_P(QuantizeVariant, IsDefinedForEveryFloat) {
   }
 }
 
-// Channels in planes become channels side by side: all counts that kernels treat apart, images whose pixels
-// are no whole blocks, several work items.
+// Channels in planes become channels side by side: all counts of channels that kernels treat apart, numbers
+// of pixels that do not fill their last block, several work items.
 TEST_P(QuantizeVariant, MovesChannelsLast) {
   uint64_t seed = 0;
   for (const int64_t channels : {1, 2, 3, 4, 5, 21}) {

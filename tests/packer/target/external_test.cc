@@ -507,7 +507,7 @@ TEST(ExternalTarget, TheCompilerSaysHowMuchScratchItsProgramNeeds) {
     return make_target({&library}, {})
         .compile(placed.module, *placed.module.find(placed.regions[0].function));
   };
-  // Of the list's scratch slot, in the program.
+  // The bytes that the program states for the list's scratch slot.
   const auto list_bytes = [](const CompiledRegion& region) -> int64_t {
     qplan_oplist list = {};
     EXPECT_EQ(qplan_oplist_open(region.blob.data(), region.blob.size(), &list, nullptr), QPLAN_NPU_OK);

@@ -105,7 +105,7 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
-  // Of an image of reals, with its channels in planes or side by side. The first layer.
+  // The first layer, which quantises an image of reals with its channels in planes or side by side.
   void add_quantize(bool of_planes) {
     Layer layer;
     layer.kernel = kKernel_quantize;
@@ -139,7 +139,7 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
-  // Of the layer before, whose rows are no planes: what no cascade can cut.
+  // Transposes what the layer before writes. No cascade can cut that, since it is not in planes.
   void add_transpose_of_rows() {
     shape_ = {shape_[0], shape_[2], shape_[3], shape_[1]};
     add_transpose();

@@ -71,7 +71,7 @@ class OpContext {
   ir::ValueId scale(float value) { return constant(ir::make_scalar(value)); }
   ir::ValueId zero_point(int32_t value) { return constant(ir::make_scalar(value)); }
   ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
-  // Of an operator with several results.
+  // The same for an operator with several results, in their order.
   std::vector<ir::ValueId> emit_many(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
   // Operands, then scale and zero point of each of params; contract f32e.
   ir::ValueId emit_quantized(std::string_view op, std::vector<ir::ValueId> operands,

@@ -84,6 +84,7 @@ Ref import_split(OpContext& op) {
 }
 
 Ref import_slice(OpContext& op) {
+  if (items_of(op.values(), op.ref(0)) != nullptr) throw Unsupported{"a list in place of a tensor"};
   const Flow input = op.flow(0);
   const Axis axis = axis_at(op, input, 1, 0);
   const int64_t begin = bound(op.integer(2, 0), axis), end = bound(op.integer(3, axis.extent), axis);

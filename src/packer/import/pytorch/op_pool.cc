@@ -12,7 +12,7 @@ void require_rank_4(const OpContext& op, const Flow& input) {
   if (op.shape(input).size() != 4) throw Unsupported{cat("a tensor of rank ", op.shape(input).size())};
 }
 
-// Of height and width.
+// The window of a pool. Each list has the value of the height, then that of the width.
 struct Window {
   std::vector<int64_t> kernel, stride, padding;
   std::vector<int64_t> ceil_padding = {0, 0};  // after the data and its padding, for ceil_mode

@@ -122,7 +122,7 @@ ModelFile::ModelFile(std::span<const uint8_t> bytes)
   auto metadata = std::make_shared<std::map<std::string_view, uint32_t>>();
   if (model_->metadata() != nullptr) {
     for (const tflite::Metadata* entry : *model_->metadata()) {
-      // Of two entries with one name the first counts.
+      // Where two entries have the same name, the first one counts.
       if (entry->name() != nullptr) metadata->emplace(entry->name()->string_view(), entry->buffer());
     }
   }

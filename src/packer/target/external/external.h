@@ -53,8 +53,8 @@ std::vector<std::string> capability_violations(const qplan_npu_capabilities& cap
 // capabilities lack something that it needs, if it breaks one of the library's rules, or if `supported`
 // refuses it for another reason.
 std::vector<Constraint> make_constraints(const qplan_npu_target& library);
-// Returns one text for each of make_constraints(): the reason against the candidate, or "" if there is none.
-// PackError (QPLAN_INVALID_ARGUMENT) if `supported` returns a status that is neither yes nor no.
+// Returns one text for each of make_constraints(): the reason against the candidate, or "" if nothing speaks
+// against it. PackError (QPLAN_INVALID_ARGUMENT) if `supported` returns a status that is neither yes nor no.
 std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
                                const qplan_npu_capabilities& capabilities, const Candidate& candidate);
 // Compiles a region into the library's program or into an operator list (Target::compile). options are those
