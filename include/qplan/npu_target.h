@@ -111,7 +111,8 @@ typedef struct qplan_npu_target {
    * be those of the list. A status other than QPLAN_NPU_OK ends the packing; place in why is the operator
    * that is to blame: the packer then leaves that one on the CPU and asks again. NULL: operator lists are
    * what the driver loads. Where the library is a driver too, whose first device has the hash of these
-   * capabilities, its `load` is asked about the program: one that it refuses ends the packing. */
+   * capabilities, its `load` is asked about the program. QPLAN_NPU_E_UNSUPPORTED makes the region smaller:
+   * place in why is the operator that is to blame, or QPLAN_OPLIST_NONE. Another mistake ends the packing. */
   qplan_npu_status (*compile)(uint64_t config, const void* oplist, uint64_t bytes, qplan_npu_write_fn write,
                               void* user, qplan_npu_reason* why);
   /* Asked before `compile`, about the same list: the bytes of scratch that the program of `compile` will

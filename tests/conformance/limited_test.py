@@ -194,14 +194,42 @@ class Packer(unittest.TestCase):
         self.assertTrue(told)
         self.assertTrue(all(reason["id"].startswith("skeleton.capabilities.") for reason in told), told)
 
-    def test_a_driver_that_refuses_what_its_library_compiled_says_so_while_packing(self):
+    def reasons(self, kind, name):
+        """Texts of the reasons with this id against operators."""
+        return [reason["text"] for unit in self.explain(kind, DIGITS)["units"]
+                for verdict in unit["verdicts"] for reason in verdict["reasons"] if reason["id"] == name]
+
+    def test_regions_that_the_driver_cannot_load_become_smaller(self):
+        whole = self.output("native", self.pack("native", DIGITS), DIGITS_INPUT)
+        self.assertGreater(max(self.regions("native")), 1)
+        self.assertEqual(set(self.regions("one_operator")), {1})
+        texts = self.reasons("one_operator", "skeleton.load")
+        self.assertTrue(texts)
+        for text in texts:
+            self.assertIn("limited: the sequencer has room for one operator", text)
+        # Those that are left run on the device, or --on-npu-failure fail would be an error.
+        self.assertEqual(self.output("one_operator", self.pack("one_operator", DIGITS), DIGITS_INPUT), whole)
+        # The driver blames the first operator that it meets of a kind.
+        texts = self.reasons("no_dense", "skeleton.load")
+        self.assertTrue(texts)
+        self.assertNotIn("qplan.qdense", self.composites("no_dense", DIGITS))
+        self.assertIn("qplan.qconv2d", self.composites("no_dense", DIGITS))
+        self.assertEqual(self.output("no_dense", self.pack("no_dense", DIGITS), DIGITS_INPUT), whole)
+        # A job of the device binds two buffers.
+        self.assertTrue(self.reasons("two_binds", "skeleton.boundary"))
+
+    def regions(self, kind):
+        """How many composites each region has."""
+        return [region["units"] for region in self.explain(kind, DIGITS)["regions"]]
+
+    def test_a_driver_that_does_not_understand_what_its_library_compiled_says_so_while_packing(self):
         plan = self.folder / "x.qplan"
         arguments = ("pack", DIGITS, "-o", plan, "--target-lib", self.device, "--target", "skeleton, cpu",
                      "--no-cost-gate")
-        result = run("one_operator", self.command, *arguments)
+        result = run("deaf", self.command, *arguments)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("target 'skeleton': its driver refuses the program that its compile made of region '", result.stderr)
-        self.assertIn("limited: the sequencer has room for one operator", result.stderr)
+        self.assertIn("limited: no such opcode, status -4 (E_BLOB)", result.stderr)
         self.assertFalse(plan.exists())
         # The device of this machine is not the one that the plan is for: its driver is not asked.
         self.succeed("other_board", *arguments)

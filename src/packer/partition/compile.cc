@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "format/memory_layout.h"
@@ -20,6 +21,7 @@ class Round {
 
   void run() {
     for (const Region& region : placed_.regions) code_.push_back(compile(region));
+    if (refused_.empty()) ask_devices();
   }
   std::vector<Exclusion>& refused() { return refused_; }
   std::vector<std::optional<CompiledRegion>>& code() { return code_; }
@@ -39,11 +41,14 @@ class Round {
                 "use a smaller input, or pin some operators to the CPU"});
         return std::nullopt;
       }
-      if (compiled.slots.size() <= format::kMaxNpuBinds) return compiled;
+      const uint32_t of_device = region.target->max_binds;
+      const bool is_limited = of_device != 0 && of_device < format::kMaxNpuBinds;
+      const uint32_t most = is_limited ? of_device : format::kMaxNpuBinds;
+      if (compiled.slots.size() <= most) return compiled;
       refuse(region, busiest_node(function),
              {cat(region.target->name, ".boundary"),
-              cat("its region would need ", compiled.slots.size(), " buffers, a plan's step has at most ",
-                  format::kMaxNpuBinds),
+              cat("its region would need ", compiled.slots.size(), " buffers, ",
+                  is_limited ? "a job of the device" : "a plan's step", " has at most ", most),
               ""});
       return std::nullopt;
     } catch (const RegionRefused& refusal) {
@@ -56,6 +61,28 @@ class Round {
         refuse(region, node, reason);
       }
       return std::nullopt;
+    }
+  }
+
+  // Once a round, about programs that will be the plan's unless one is refused.
+  void ask_devices() {
+    std::set<const target::Target*> asked;
+    for (const Region& first : placed_.regions) {
+      if (!first.target->load || !asked.insert(first.target).second) continue;
+      std::vector<target::RegionProgram> programs;
+      std::vector<const Region*> regions;
+      for (size_t r = 0; r < placed_.regions.size(); ++r) {
+        const Region& region = placed_.regions[r];
+        if (region.target != first.target || !code_[r]) continue;
+        programs.push_back({placed_.module.find(region.function), &*code_[r]});
+        regions.push_back(&region);
+      }
+      for (const target::ProgramRefusal& refusal : first.target->load(programs)) {
+        const Region& region = *regions[refusal.program];
+        // Without the one in the middle, two halves of a chain remain, and the fewest rounds follow.
+        const auto middle = static_cast<uint32_t>(region.units.size() / 2);
+        refuse(region, refusal.node.value_or(middle), refusal.reason);
+      }
     }
   }
 

@@ -4,6 +4,7 @@
 #define QPLAN_SRC_PACKER_TARGET_REGION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,19 @@ struct CompiledRegion {
   // False for a program that was compiled before: nobody knows operators that the CPU could run in its place.
   bool has_fallback = true;
   uint64_t macs = 0;  // of such a program: its operators do not say them
+};
+
+// The program of a region's function.
+struct RegionProgram {
+  const ir::Function* function = nullptr;
+  const CompiledRegion* code = nullptr;
+};
+
+// A program that the device cannot take.
+struct ProgramRefusal {
+  size_t program = 0;            // position in what was asked about
+  std::optional<uint32_t> node;  // of its function, which is to blame; none: the region as a whole
+  Reason reason;
 };
 
 // What every reader of plans relies on: each parameter and result in one slot, elements inside of their

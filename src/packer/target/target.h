@@ -122,7 +122,10 @@ struct PatternRow {
   bool is_operator() const;
 };
 
-struct CompiledRegion;  // region.h
+// region.h
+struct CompiledRegion;
+struct RegionProgram;
+struct ProgramRefusal;
 
 struct Target {
   std::string name;     // [a-z][a-z0-9_]*: "npu"
@@ -135,6 +138,8 @@ struct Target {
   // What the buffers that a plan has in this device's memory may take together: the runtime allocates them as
   // one. 0: no limit.
   uint64_t max_bank_bytes = 0;
+  // Buffers of a region, which one job binds; 0: as many as a plan's step can have.
+  uint32_t max_binds = 0;
   // The first row that takes a node wins. The CPU takes all nodes; its table, without constraints, says what
   // its kernels compute in one go.
   std::vector<PatternRow> table;
@@ -142,6 +147,9 @@ struct Target {
   // and calls of composites. RegionRefused (region.h) for a node that it cannot take; null: targets that only
   // try placements.
   std::function<CompiledRegion(const ir::Module& module, const ir::Function& region)> compile;
+  // Asks the device about the programs of all its regions, when nothing else stands against them. Returns
+  // those that it refuses. null: nobody is asked.
+  std::function<std::vector<ProgramRefusal>(std::span<const RegionProgram> programs)> load;
   // For operators that no row contains, after "operator qnn.softmax": the reason, and a hint.
   std::string no_row_text = "is not known to this target";
   std::string no_row_hint;

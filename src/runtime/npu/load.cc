@@ -1,12 +1,8 @@
-#include "format/text.h"
 #include "src/runtime/npu/client.h"
+#include "src/runtime/npu/slots.h"
 
 namespace qplan {
 namespace {
-
-// Enough for programs that have weights in many slots; a larger number from a driver is wrong.
-constexpr uint32_t kMaxProgramRegions = 65536;
-constexpr uint32_t kUses[] = {QPLAN_NPU_USE_INPUT, QPLAN_NPU_USE_OUTPUT, QPLAN_NPU_USE_SCRATCH};
 
 void refuse(NpuRegion* region, qplan_npu_status status, const char* text) {
   region->status = status == QPLAN_NPU_E_VERSION || QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_GONE
@@ -15,104 +11,50 @@ void refuse(NpuRegion* region, qplan_npu_status status, const char* text) {
   put_text(text_or_status(text, status), region->text);
 }
 
-const format::NpuBind* find_bind(const format::NpuStep& step, uint32_t slot) {
-  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
-    if (step.binds()->Get(b)->slot() == slot) return step.binds()->Get(b);
-  }
-  return nullptr;
-}
+// The binds of a verified step, for check_slots.
+class StepBinds {
+ public:
+  StepBinds(const Session& session, const NpuDevice& device, const format::NpuStep& step, uint64_t address)
+      : session_(session), device_(device), step_(step), address_(address) {}
 
-// Bytes from the bind's first to the last one that the tensor's elements have; open() proved that they fit.
-uint64_t bytes_read(const format::NpuBind& bind, const format::Tensor& tensor) {
-  const Arrangement a = arrangement_of(bind, tensor);
-  uint64_t last = a.origin + (a.element_bytes - 1) * a.byte_stride;
-  for (uint32_t axis = 0; axis < a.rank; ++axis) {
-    last += static_cast<uint64_t>(a.extents[axis] - 1) * a.strides[axis];
-  }
-  return last + 1;
-}
-
-// What the program reads and writes is what the plan binds. False: *text says what is not.
-bool check_slot(const Session& session, const NpuDevice& device, uint64_t bank_address,
-                const format::NpuStep& step, uint32_t slot, const qplan_npu_region_info& info, Error* text) {
-  const format::NpuBind* bind = find_bind(step, slot);
-  *text << "slot " << slot << ": ";
-  if (info.is_bound == 0) {
-    *text << "the program carries it, the plan binds it";
-    return bind == nullptr;
-  }
-  if (bind == nullptr) {
-    *text << "the program needs it, the plan does not bind it";
-    return false;
-  }
-  if (info.bytes > bind->size()) {
-    *text << "the program needs " << info.bytes << " bytes, the plan binds " << bind->size();
-    return false;
-  }
-  if ((info.usage & kUses[bind->use()]) == 0) {
-    *text << "the program uses it in another way (" << info.usage << ") than the plan binds it";
-    return false;
-  }
-  // After a failure the CPU begins with the same inputs, which other steps may read too.
-  constexpr uint32_t kWrites = QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH;
-  if (bind->use() == format::NpuUse_INPUT && (info.usage & kWrites) != 0) {
-    *text << "the program writes it, the plan binds an input";
-    return false;
-  }
-  if (bind->use() == format::NpuUse_OUTPUT) {
-    const uint64_t bytes = bytes_read(*bind, session.plan.tensor(step.outputs()->Get(bind->index())));
-    if (info.bytes < bytes) {
-      *text << "the program writes " << info.bytes << " bytes, the plan reads " << bytes << " of them";
-      return false;
+  uint32_t count() const { return step_.binds()->size(); }
+  uint32_t most() const { return device_.max_binds; }
+  uint32_t slot(uint32_t b) const { return bind(b).slot(); }
+  format::NpuUse use(uint32_t b) const { return bind(b).use(); }
+  uint64_t size(uint32_t b) const { return bind(b).size(); }
+  uint64_t address(uint32_t b) const { return address_ + bind(b).offset(); }
+  // Up to the last byte that the tensor's elements have; open() proved that they fit.
+  uint64_t bytes_read(uint32_t b) const {
+    const Arrangement a =
+        arrangement_of(bind(b), session_.plan.tensor(step_.outputs()->Get(bind(b).index())));
+    uint64_t last = a.origin + (a.element_bytes - 1) * a.byte_stride;
+    for (uint32_t axis = 0; axis < a.rank; ++axis) {
+      last += static_cast<uint64_t>(a.extents[axis] - 1) * a.strides[axis];
     }
+    return last + 1;
   }
-  if (info.alignment > 1 && (bank_address + bind->offset()) % info.alignment != 0) {
-    *text << "its address is no multiple of " << info.alignment << ", which driver "
-          << format::Quoted{device.driver->name} << " wants";
-    return false;
-  }
-  return true;
-}
 
-bool check_slots(const Session& session, const format::NpuStep& step, NpuRegion* region, Error* text) {
+ private:
+  const format::NpuBind& bind(uint32_t b) const { return *step_.binds()->Get(b); }
+
+  const Session& session_;
+  const NpuDevice& device_;
+  const format::NpuStep& step_;
+  uint64_t address_;  // of the device's bank
+};
+
+bool check_binds(const Session& session, const format::NpuStep& step, NpuRegion* region, Error* text) {
   const NpuDevice& device = *region->device;
-  const qplan_npu_driver& driver = *device.driver;
-  qplan_npu_program_info program = {};
-  program.struct_size = sizeof(program);
   qplan_npu_layout layout = {};
   layout.struct_size = sizeof(layout);
-  qplan_npu_status status = driver.program_info(device.device, region->program, &program);
-  if (status >= 0) status = driver.layout(device.device, device.buffer, &layout);
-  if (status >= 0 && program.num_regions > kMaxProgramRegions) {
-    text->set(QPLAN_OK);
-    *text << "the program has " << program.num_regions << " regions, expected at most " << kMaxProgramRegions;
-    return false;
-  }
-  region->alignment = 1;
-  for (uint32_t slot = 0; status >= 0 && slot < program.num_regions; ++slot) {
-    qplan_npu_region_info info = {};
-    info.struct_size = sizeof(info);
-    status = driver.region_info(device.device, region->program, slot, &info);
-    text->set(QPLAN_OK);
-    if (status >= 0 && !check_slot(session, device, layout.device_address, step, slot, info, text))
-      return false;
-    if (info.is_bound != 0 && info.alignment > region->alignment) region->alignment = info.alignment;
-  }
-  text->set(QPLAN_OK);
+  const qplan_npu_status status = device.driver->layout(device.device, device.buffer, &layout);
   if (status < 0) {
-    *text << "the driver states nothing about its program: " << npu_status_text(status);
+    *text << "the driver states nothing about its memory: " << npu_status_text(status);
     return false;
   }
-  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
-    if (step.binds()->Get(b)->slot() < program.num_regions) continue;
-    *text << "slot " << step.binds()->Get(b)->slot() << ": the program has " << program.num_regions;
-    return false;
-  }
-  if (device.max_binds != 0 && step.binds()->size() > device.max_binds) {
-    *text << step.binds()->size() << " binds, the device takes " << device.max_binds;
-    return false;
-  }
-  return true;
+  const StepBinds binds(session, device, step, layout.device_address);
+  return check_slots(*device.driver, device.device, region->program, binds, &region->alignment, text) ==
+         QPLAN_NPU_OK;
 }
 
 }  // namespace
@@ -138,7 +80,7 @@ void load_region(Session* session, NpuRegion* region) {
     return refuse(region, status, why.text);
   }
   Error text;
-  if (!check_slots(*session, step, region, &text)) {
+  if (!check_binds(*session, step, region, &text)) {
     unload_region(region);
     return refuse(region, QPLAN_NPU_E_VERSION, text.text());
   }

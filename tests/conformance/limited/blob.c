@@ -73,6 +73,14 @@ qplan_npu_status read_blob(struct program* program, uint32_t format, qplan_npu_r
   if (status == QPLAN_NPU_OK && limited_is("one_operator") && program->instructions > 1)
     return refuse(why, QPLAN_NPU_E_UNSUPPORTED, 1, (int64_t)program->instructions,
                   "limited: the sequencer has room for one operator");
+  for (i = 0; status == QPLAN_NPU_OK && limited_is("no_dense") && i < program->list.header.num_ops; ++i) {
+    const qplan_oplist_op op = qplan_oplist_op_at(&program->list, (uint32_t)i);
+    if (op.op == QPLAN_NPU_OP_DENSE)
+      return qplan_oplist_refuse(why, QPLAN_NPU_E_UNSUPPORTED, 0, (uint32_t)i, 0, 0,
+                                 "limited: the weights are too large");
+  }
+  if (status == QPLAN_NPU_OK && limited_is("deaf"))
+    return refuse(why, QPLAN_NPU_E_BLOB, 0, 0, "limited: no such opcode");
   if (status == QPLAN_NPU_OK && limited_is("scratch")) status = check_line_buffer(program, why);
   if (status == QPLAN_NPU_OK && limited_is("no_scratch")) status = carry_scratch(program, after, why);
   return status;

@@ -1,10 +1,12 @@
-/* dense: fully connected layers alone. c16: channels in multiples of 16, one scale a layer, zero points and
- * borders of 0. acc32: accumulators alone. no_contracts: capabilities that leave all to `supported`.
- * nothing: no contract and no operator at all. native: a blob format of its own; binary: one whose bytes are
- * no letters. contradicts: c16 whose `supported` forgets it. refuses: contracts, and a `supported` that takes
- * nothing. tiny: memory of one byte, which nearly nothing fits in. no_answer: `supported` mistakes config for
- * a device. one_operator: native, and `load` refuses programs of several. scratch: native, and its programs
- * need more scratch than the list says; no_scratch: none, because they carry it. target.c has the rest. */
+/* dense: fully connected layers alone. c16: channels in multiples of 16, one scale a layer, zero points
+ * and borders of 0. acc32: accumulators alone. no_contracts: capabilities that leave all to `supported`.
+ * nothing: no contract and no operator at all. native: a blob format of its own; binary: one whose bytes
+ * are no letters. contradicts: c16 whose `supported` forgets it. refuses: contracts, and a `supported`
+ * that takes nothing. tiny: memory of one byte, which nearly nothing fits in. no_answer: `supported`
+ * mistakes config for a device. one_operator: native, and `load` refuses programs of several. no_dense:
+ * native, and `load` blames fully connected layers. deaf: native, and `load` understands nothing.
+ * two_binds: jobs bind two buffers. scratch: native, and its programs need more scratch than the list
+ * says; no_scratch: none, because they carry it. target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op
@@ -28,6 +30,7 @@ void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* c) {
     c->output_zero_point = 0;
   }
   if (limited_is("nothing") || limited_is("no_contracts")) c->contracts = c->contracts_per_channel = 0;
+  if (limited_is("two_binds")) c->max_binds = 2;
   if (limited_is("tiny")) c->max_buffer_bytes = 1;
   if (limited_format() != 0) c->blob_formats[0] = limited_format();
 }

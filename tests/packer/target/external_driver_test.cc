@@ -26,6 +26,9 @@ struct Script {
   uint64_t hash = kHash;
   qplan_npu_status load = QPLAN_NPU_OK;
   const char* text = "";
+  uint32_t place = QPLAN_OPLIST_NONE;  // of why
+  uint32_t input_usage = QPLAN_NPU_USE_INPUT;
+  qplan_npu_status info = QPLAN_NPU_OK;
   uint32_t slots = 3;  // of the program: constants, an input, an output
   uint64_t bytes = 20;
   uint32_t opened = 0, closed = 0, loaded = 0, unloaded = 0;
@@ -56,6 +59,7 @@ qplan_npu_driver scripted_driver() {
     ++script.loaded;
     script.blob.assign(static_cast<const char*>(blob), bytes);
     if (script.load < 0) std::strncpy(why->text, script.text, sizeof(why->text) - 1);
+    if (script.load < 0) why->place = script.place;
     *program = 7;
     return script.load;
   };
@@ -66,11 +70,12 @@ qplan_npu_driver scripted_driver() {
   driver.program_info = [](qplan_npu_device, qplan_npu_program,
                            qplan_npu_program_info* info) -> qplan_npu_status {
     info->num_regions = script.slots;
-    return QPLAN_NPU_OK;
+    return script.info;
   };
   driver.region_info = [](qplan_npu_device, qplan_npu_program, uint32_t slot,
                           qplan_npu_region_info* info) -> qplan_npu_status {
     info->is_bound = slot == 0 ? 0 : 1;
+    info->usage = slot == 1 ? script.input_usage : uint32_t{QPLAN_NPU_USE_OUTPUT};
     info->bytes = slot == 2 ? script.bytes : 20;
     return QPLAN_NPU_OK;
   };
@@ -110,8 +115,9 @@ class DriverOfALibrary : public ::testing::Test {
     EXPECT_EQ(script.unloaded, script.load < 0 ? 0 : script.loaded);
   }
 
-  // "" or why the region of one clip could not be compiled.
-  std::string compile(const std::string& text = "acme, cpu") {
+  // "" or why packing ends, or what the driver refuses, for a plan with the region of one clip, which is
+  // asked about `times` times at once.
+  std::string compile(const std::string& text = "acme, cpu", size_t times = 1) {
     const Library libraries[] = {{&target_, &driver_}};
     const std::vector<Target> targets = pipeline::parse_targets(text, libraries);
     const partition::PartitionResult placed = partition::partition(
@@ -121,8 +127,10 @@ class DriverOfALibrary : public ::testing::Test {
         targets, {.cost_gate = false});
     try {
       EXPECT_EQ(placed.regions.size(), 1u);
-      targets[0].compile(placed.module, *placed.module.find(placed.regions[0].function));
-      return "";
+      const ir::Function& region = *placed.module.find(placed.regions[0].function);
+      const CompiledRegion code = targets[0].compile(placed.module, region);
+      refusals_ = targets[0].load(std::vector<RegionProgram>(times, {&region, &code}));
+      return refusals_.empty() ? "" : refusals_[0].reason.text;
     } catch (const PackError& error) {
       EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
       return error.what();
@@ -131,12 +139,37 @@ class DriverOfALibrary : public ::testing::Test {
 
   qplan_npu_target target_ = scripted_target();
   qplan_npu_driver driver_ = scripted_driver();
+  std::vector<ProgramRefusal> refusals_;
 };
 
 TEST_F(DriverOfALibrary, LoadsWhatItsCompileWrote) {
   EXPECT_EQ(compile(), "");
   EXPECT_EQ(script.loaded, 1u);
   EXPECT_EQ(script.blob, "code");
+}
+
+TEST_F(DriverOfALibrary, OpensItsDeviceOnceForAllPrograms) {
+  EXPECT_EQ(compile("acme, cpu", 3), "");
+  EXPECT_EQ(script.opened, 1u);
+  EXPECT_EQ(script.loaded, 3u);
+}
+
+TEST_F(DriverOfALibrary, RefusesARegionOrAnOperatorOfIt) {
+  script.load = QPLAN_NPU_E_UNSUPPORTED;
+  script.text = "acme: too many tiles";
+  EXPECT_EQ(compile("acme, cpu", 2),
+            "the driver refuses the program of its region: acme: too many tiles; without this operator the "
+            "region is smaller");
+  ASSERT_EQ(refusals_.size(), 2u);
+  EXPECT_EQ(refusals_[1].program, 1u);
+  EXPECT_EQ(refusals_[1].reason.id, "acme.load");
+  EXPECT_FALSE(refusals_[1].node.has_value());
+  script.place = 0;
+  EXPECT_EQ(compile(), "the driver refuses the program of its region for it: acme: too many tiles");
+  EXPECT_EQ(refusals_[0].node, 0u);
+  script.place = 1;  // which the region does not have
+  EXPECT_NE(compile(), "");
+  EXPECT_FALSE(refusals_[0].node.has_value());
 }
 
 TEST_F(DriverOfALibrary, IsQuotedWhereItRefusesTheProgram) {
@@ -148,8 +181,8 @@ TEST_F(DriverOfALibrary, IsQuotedWhereItRefusesTheProgram) {
       "'qplan_acme_main_0': acme: no such opcode, status -4 (E_BLOB); load of the driver must take what "
       "compile writes");
   script.text = "";
-  script.load = QPLAN_NPU_E_UNSUPPORTED;
-  EXPECT_NE(compile().find("region 'qplan_acme_main_0': status -3 (E_UNSUPPORTED); "), std::string::npos);
+  script.load = -9;
+  EXPECT_NE(compile().find("region 'qplan_acme_main_0': status -9; "), std::string::npos);
   target_.compile = nullptr;
   EXPECT_NE(compile().find("driver refuses the operator list of region 'qplan_acme_main_0': "),
             std::string::npos);
@@ -163,7 +196,25 @@ TEST_F(DriverOfALibrary, IsQuotedWhereItNeedsOtherBuffersThanThePlanBinds) {
   EXPECT_NE(compile().find("slot 3: the program needs it, the plan does not bind it; "), std::string::npos);
   script.slots = 2;
   EXPECT_NE(compile().find("slot 2: the program has 2; "), std::string::npos);
-  EXPECT_EQ(script.loaded, 3u);
+  script.slots = 65537;
+  EXPECT_NE(compile().find("the program has 65537 regions, expected at most 65536; "), std::string::npos);
+  script.slots = 3;
+  script.bytes = 19;
+  EXPECT_NE(compile().find("slot 2: the program writes 19 bytes, the plan reads 20 of them; "),
+            std::string::npos);
+  script.bytes = 20;
+  script.input_usage |= QPLAN_NPU_USE_OUTPUT;
+  EXPECT_NE(compile().find("slot 1: the program writes it, the plan binds an input; "), std::string::npos);
+  script.input_usage = QPLAN_NPU_USE_SCRATCH;
+  EXPECT_NE(compile().find("slot 1: the program uses it in another way (8) than the plan binds it; "),
+            std::string::npos);
+  script.input_usage = QPLAN_NPU_USE_INPUT;
+  script.info = QPLAN_NPU_E_ARGUMENT;
+  EXPECT_NE(compile().find("the driver states nothing about its program: wrong argument; "),
+            std::string::npos);
+  script.info = QPLAN_NPU_E_LOST;  // it cannot say now
+  EXPECT_EQ(compile(), "");
+  EXPECT_EQ(script.loaded, 9u);
 }
 
 TEST_F(DriverOfALibrary, SaysNothingWithoutADeviceOfThePlansKind) {

@@ -1,13 +1,17 @@
-// Asks the driver of the same library about a program that goes into a plan. A program that its `load`
-// refuses is thus an error of packing, not of the first run.
-#include <algorithm>
+// Asks the driver of the same library about the programs that go into a plan, so that what its `load` refuses
+// is known before the first run.
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "qplan/host.h"
+#include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/region.h"
+#include "src/runtime/npu/slots.h"
 
 namespace qplan::target::external {
 namespace {
@@ -26,12 +30,12 @@ class OpenDevice {
   OpenDevice& operator=(const OpenDevice&) = delete;
 
   // Plans of these capabilities are for this device. The packing machine may have no device, or another one.
-  bool is_of(uint64_t capabilities_hash) const {
+  bool is_of(const qplan_npu_capabilities& target) const {
     qplan_npu_capabilities capabilities = {};
     capabilities.struct_size = sizeof(capabilities);
     return device_.driver != nullptr &&
            device_.driver->capabilities(device_.device, &capabilities) == QPLAN_NPU_OK &&
-           capabilities.hash == capabilities_hash;
+           capabilities.hash == target.hash;
   }
   const qplan_npu_driver& driver() const { return *device_.driver; }
   qplan_npu_device handle() const { return device_.device; }
@@ -44,55 +48,93 @@ class OpenDevice {
   qplan_host_device device_ = {};
 };
 
-// Returns "" if the program's slot agrees with what the plan binds there. bind is null if it binds nothing.
-std::string slot_fault(const qplan_npu_region_info& info, uint32_t slot, const RegionSlot* bind) {
-  if (info.is_bound == 0)
-    return bind == nullptr ? "" : cat("slot ", slot, ": the program carries it, the plan binds it");
-  if (bind == nullptr) return cat("slot ", slot, ": the program needs it, the plan does not bind it");
-  if (info.bytes > bind->arrangement.size)
-    return cat("slot ", slot, ": the program needs ", info.bytes, " bytes, the plan binds ",
-               bind->arrangement.size);
-  return "";
-}
+// What the plan will bind, for check_slots. The runtime compares addresses, which the plan does not know.
+class RegionBinds {
+ public:
+  RegionBinds(std::span<const RegionSlot> slots, uint32_t most) : slots_(slots), most_(most) {}
 
-std::string slots_fault(const OpenDevice& device, qplan_npu_program program, const CompiledRegion& region) {
-  qplan_npu_program_info program_info = {};
-  program_info.struct_size = sizeof(program_info);
-  if (device.driver().program_info(device.handle(), program, &program_info) < 0) return "";
-  for (const RegionSlot& bind : region.slots) {
-    if (bind.slot >= program_info.num_regions)
-      return cat("slot ", bind.slot, ": the program has ", program_info.num_regions);
+  uint32_t count() const { return static_cast<uint32_t>(slots_.size()); }
+  uint32_t most() const { return most_; }
+  uint32_t slot(uint32_t b) const { return slots_[b].slot; }
+  format::NpuUse use(uint32_t b) const { return slots_[b].use; }
+  uint64_t size(uint32_t b) const { return slots_[b].arrangement.size; }
+  uint64_t bytes_read(uint32_t b) const { return size(b); }  // compile_region() packs all tensors
+  uint64_t address(uint32_t) const { return 0; }
+
+ private:
+  std::span<const RegionSlot> slots_;
+  uint32_t most_;
+};
+
+class Loader {
+ public:
+  Loader(const Library& library, const OpenDevice& device, uint32_t max_binds)
+      : library_(*library.target), device_(device), max_binds_(max_binds) {}
+
+  // What `load` says that the device cannot do. PackError where it does not understand the program.
+  std::optional<ProgramRefusal> load(const RegionProgram& program, size_t position) const {
+    const CompiledRegion& code = *program.code;
+    qplan_npu_program handle = 0;
+    qplan_npu_reason why = {};
+    why.place = QPLAN_OPLIST_NONE;
+    const qplan_npu_status status = device_.driver().load(device_.handle(), code.format, code.blob.data(),
+                                                          code.blob.size(), &handle, &why);
+    if (status >= 0) {
+      Error fault;
+      uint32_t alignment = 1;
+      const qplan_npu_status checked = check_slots(device_.driver(), device_.handle(), handle,
+                                                   RegionBinds(code.slots, max_binds_), &alignment, &fault);
+      (void)device_.driver().unload(device_.handle(), handle);
+      if (is_mistake(checked)) fail(program, fault.text());
+      return std::nullopt;
+    }
+    if (!is_mistake(status)) return std::nullopt;  // it cannot say now
+    if (status != QPLAN_NPU_E_UNSUPPORTED) {
+      const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
+      fail(program, cat(text, text.empty() ? "" : ", ", "status ", status_text(status)));
+    }
+    const std::string text = reason_text(why);
+    const bool has_node = why.place < program.function->nodes().size();
+    ProgramRefusal refusal;
+    refusal.program = position;
+    if (has_node) refusal.node = why.place;
+    refusal.reason = {cat(library_.name, ".load"),
+                      cat("the driver refuses the program of its region", has_node ? " for it: " : ": ", text,
+                          has_node ? "" : "; without this operator the region is smaller"),
+                      ""};
+    return refusal;
   }
-  for (uint32_t slot = 0; slot < program_info.num_regions; ++slot) {
-    qplan_npu_region_info info = {};
-    info.struct_size = sizeof(info);
-    if (device.driver().region_info(device.handle(), program, slot, &info) < 0) return "";
-    const auto bind = std::ranges::find(region.slots, slot, &RegionSlot::slot);
-    std::string fault = slot_fault(info, slot, bind == region.slots.end() ? nullptr : &*bind);
-    if (!fault.empty()) return fault;
+
+ private:
+  [[noreturn]] void fail(const RegionProgram& program, const std::string& text) const {
+    const bool compiles = library_.compile != nullptr;
+    throw PackError(QPLAN_INVALID_ARGUMENT,
+                    cat("target library: target '", library_.name, "': its driver refuses the ",
+                        compiles ? "program that its compile made of region '" : "operator list of region '",
+                        program.function->name(), "': ", text, "; load of the driver must take what ",
+                        compiles ? "compile writes" : "supported takes"));
   }
-  return "";
-}
+
+  const qplan_npu_target& library_;
+  const OpenDevice& device_;
+  uint32_t max_binds_;
+};
 
 }  // namespace
 
-std::string driver_refusal(const Library& library, const std::string& options, uint64_t capabilities_hash,
-                           const CompiledRegion& region) {
-  if (library.driver == nullptr) return "";
+std::vector<ProgramRefusal> ask_driver(const Library& library, const std::string& options,
+                                       const qplan_npu_capabilities& capabilities,
+                                       std::span<const RegionProgram> programs) {
+  std::vector<ProgramRefusal> refusals;
+  if (library.driver == nullptr) return refusals;
   const OpenDevice device(*library.driver, options);
-  if (!device.is_of(capabilities_hash)) return "";
-  qplan_npu_program program = 0;
-  qplan_npu_reason why = {};
-  const qplan_npu_status status = device.driver().load(device.handle(), region.format, region.blob.data(),
-                                                       region.blob.size(), &program, &why);
-  if (status >= 0) {
-    std::string fault = slots_fault(device, program, region);
-    (void)device.driver().unload(device.handle(), program);
-    return fault;
+  if (!device.is_of(capabilities)) return refusals;
+  const Loader loader(library, device, capabilities.max_binds);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    if (std::optional<ProgramRefusal> refusal = loader.load(programs[i], i))
+      refusals.push_back(std::move(*refusal));
   }
-  if (!is_mistake(status)) return "";  // it cannot say now
-  const std::string text(why.text, strnlen(why.text, sizeof(why.text)));
-  return text.empty() ? cat("status ", status_text(status)) : cat(text, ", status ", status_text(status));
+  return refusals;
 }
 
 }  // namespace qplan::target::external

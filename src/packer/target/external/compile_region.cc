@@ -23,7 +23,7 @@ class RegionCompiler {
                  const ir::Module& module, const ir::Function& region)
       : library_(library), config_(config), rows_(rows), module_(module), region_(region) {}
 
-  CompiledRegion run(const Library& library, const std::string& options) {
+  CompiledRegion run() {
     qplan_npu_capabilities capabilities = {};
     capabilities.struct_size = sizeof(capabilities);
     if (library_.capabilities(config_, &capabilities) != QPLAN_NPU_OK)
@@ -36,16 +36,6 @@ class RegionCompiler {
     result_.format = QPLAN_NPU_BLOB_OPLIST;
     if (library_.compile != nullptr) translate();
     result_.program_bytes = result_.blob.size();
-    if (const std::string refusal = driver_refusal(library, options, capabilities.hash, result_);
-        !refusal.empty()) {
-      const bool compiles = library_.compile != nullptr;
-      throw PackError(
-          QPLAN_INVALID_ARGUMENT,
-          cat("target library: target '", library_.name, "': its driver refuses the ",
-              compiles ? "program that its compile made of region '" : "operator list of region '",
-              region_.name(), "': ", refusal, "; load of the driver must take what ",
-              compiles ? "compile writes" : "supported takes"));
-    }
     return std::move(result_);
   }
 
@@ -258,10 +248,10 @@ class RegionCompiler {
 
 }  // namespace
 
-CompiledRegion compile_region(const Library& library, const std::string& options, uint64_t config,
+CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,
                               const ir::Function& region) {
-  return RegionCompiler(*library.target, config, rows, module, region).run(library, options);
+  return RegionCompiler(library, config, rows, module, region).run();
 }
 
 }  // namespace qplan::target::external

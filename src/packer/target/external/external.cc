@@ -104,10 +104,14 @@ Target make_target(const Library& from, const TargetOptions& options) {
   if (library.capabilities(config, &capabilities) != QPLAN_NPU_OK)
     fail(cat("target '", target.name, "' states no capabilities"));
   target.max_bank_bytes = capabilities.max_buffer_bytes;
+  target.max_binds = capabilities.max_binds;
   target.table = make_rows(library, config, capabilities);
-  target.compile = [from, options = target.options, config, rows = target.table](const ir::Module& module,
-                                                                                 const ir::Function& region) {
-    return compile_region(from, options, config, rows, module, region);
+  target.compile = [&library, config, rows = target.table](const ir::Module& module,
+                                                           const ir::Function& region) {
+    return compile_region(library, config, rows, module, region);
+  };
+  target.load = [from, options = target.options, capabilities](std::span<const RegionProgram> programs) {
+    return ask_driver(from, options, capabilities, programs);
   };
   target.no_row_hint = "nothing to change in the model";
   return target;

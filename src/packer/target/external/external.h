@@ -57,20 +57,23 @@ std::vector<Constraint> make_constraints(const qplan_npu_target& library);
 // against it. PackError (QPLAN_INVALID_ARGUMENT) if `supported` returns a status that is neither yes nor no.
 std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
                                const qplan_npu_capabilities& capabilities, const Candidate& candidate);
-// Compiles a region into the library's program or into an operator list (Target::compile). options are those
-// that configure() made config of. PackError (QPLAN_INVALID_ARGUMENT) if the library's driver refuses the
-// program.
-CompiledRegion compile_region(const Library& library, const std::string& options, uint64_t config,
+// Compiles a region into the library's program or into an operator list (Target::compile).
+CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
                               const std::vector<PatternRow>& rows, const ir::Module& module,
                               const ir::Function& region);
 // Asks the library how much scratch the program of a list will need. Returns false if it has no `compile`, or
 // no `scratch`, as libraries made for target ABI 1.0.
 bool asks_scratch(const qplan_npu_target& library);
-// Returns the reason if `load` of the library's driver refuses the program, or if the program needs other
-// buffers than the plan binds. Returns "" if the driver takes it, and if nobody can be asked: the library has
-// no driver, or this machine has no device of these capabilities.
-std::string driver_refusal(const Library& library, const std::string& options, uint64_t capabilities_hash,
-                           const CompiledRegion& region);
+// Asks `load` of the library's driver about the programs (Target::load). Opens its device once, with the
+// options that configure() made config of. Returns the programs that the driver refuses with E_UNSUPPORTED.
+// Returns none if nobody can be asked: the library has no driver, or this machine has no device of these
+// capabilities. PackError (QPLAN_INVALID_ARGUMENT) if the driver does not understand a program, or if the
+// program needs other buffers than the plan binds: the library contradicts itself.
+std::vector<ProgramRefusal> ask_driver(const Library& library, const std::string& options,
+                                       const qplan_npu_capabilities& capabilities,
+                                       std::span<const RegionProgram> programs);
+// Writes a reason with its numbers.
+std::string reason_text(const qplan_npu_reason& reason);
 // Writes a status as "-1 (E_ARGUMENT)", or as "-9" where the ABI has no name for it.
 std::string status_text(qplan_npu_status status);
 

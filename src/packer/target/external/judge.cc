@@ -132,14 +132,14 @@ std::vector<qplan_npu_reason> ask_supported(const qplan_npu_target& library, uin
   return reasons;
 }
 
+}  // namespace
+
 std::string reason_text(const qplan_npu_reason& reason) {
   std::string text(reason.text, strnlen(reason.text, sizeof(reason.text)));
   if (text.empty()) text = cat("reason ", reason.code);
   if (reason.limit != 0 || reason.actual != 0) text += cat(": ", reason.actual, ", limit ", reason.limit);
   return text;
 }
-
-}  // namespace
 
 std::string status_text(qplan_npu_status status) {
   const std::string name = npu_status_name(status);
