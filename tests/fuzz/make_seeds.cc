@@ -16,9 +16,16 @@
 #include "tests/vta/sim/product_blob.h"
 
 namespace qplan::conformance {
-// make_workload can write both formats. Here it writes lists alone, without the packer's compiler for VTA.
+// Workloads may be of VTA's format, or of a target's own. Here they are lists alone, without a compiler.
 Workload make_vta_workload(const qplan_npu_capabilities&, Size, uint32_t) { return {}; }
+bool has_compiler(const Source&) { return false; }
+std::string scratch_of(const Source&, const Workload&, uint64_t*) { return {}; }
+std::string compile_native(const Source&, const Workload&, Workload*) { return {}; }
+void become_native(Workload, Workload*) {}
 }  // namespace qplan::conformance
+namespace qplan::target::external {
+bool asks_scratch(const qplan_npu_target&) { return false; }
+}  // namespace qplan::target::external
 
 namespace qplan::testing {
 namespace {
@@ -222,9 +229,11 @@ void write_lists() {
   capabilities.contracts = capabilities.contracts_per_channel =
       QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E;
   capabilities.input_zero_point = capabilities.output_zero_point = capabilities.pad_value = 1;
+  capabilities.max_buffer_bytes = 1 << 20;
   for (uint32_t seed = 1; seed <= 24; ++seed) {
     const conformance::Workload workload = conformance::make_oplist_workload(
-        capabilities, [](const qplan_npu_op&) { return true; }, conformance::Size::kSmall, seed);
+        {.capabilities = capabilities, .ask = [](const qplan_npu_op&) { return std::string(); }},
+        conformance::Size::kSmall, seed);
     if (workload.blob.size() < 4096) write("oplist", "list_" + std::to_string(seed), workload.blob);
   }
 }
