@@ -1,7 +1,7 @@
-// Exponential and reciprocal in 32-bit fixed point, bit for bit those of gemmlowp (fixedpoint.h), on which
-// TFLite's reference softmax and logistic stand. "Qm.n" has m integer bits beside the sign and n = 31 - m
-// fraction bits. A product of Qa and Qb is doubling_high_mul and has a + b integer bits. Internal linkage
-// only: ISA files include this.
+// Exponential, reciprocal and logarithm in 32-bit fixed point, bit for bit those of gemmlowp (fixedpoint.h),
+// on which TFLite's reference softmax and logistic stand. "Qm.n" has m integer bits beside the sign and n =
+// 31 - m fraction bits. A product of Qa and Qb is doubling_high_mul and has a + b integer bits. Internal
+// linkage only: ISA files include this.
 #ifndef QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 #define QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 
@@ -67,6 +67,37 @@ static constexpr int32_t fixed_reciprocal_one_plus(int32_t a) {
   }
   // x is Q2.29 and approximates 2 / (1 + a): half of it in Q0.31 is one bit to the left.
   return saturating_shift_left(x, 1);
+}
+
+// log(a) in Q5.26 for a >= 1 in Q12.19, which TFLite adds to gemmlowp's functions. a is r times a power of 2
+// or of 2 times the root of 2, whichever puts r in [sqrt(1/2), 1); log(r) is a rational function around the
+// fourth root of 1/2.
+static constexpr int32_t fixed_log(int32_t a) {
+  constexpr int32_t kLog2 = 1488522236, kSqrtHalf = 1518500250, kFourthRootOfHalf = 1805811301;  // Q0.31
+  // 11/240, 1/20 and 1/4 times the fourth root of 2, and 2 times that of 1/2 less that of 2.
+  constexpr int32_t kAlphaN = 117049297, kAlphaD = 127690142, kAlphaF = 638450708, kAlphaI = 1057819769;
+  constexpr int32_t kIntegerBits = 12;            // of a
+  constexpr int32_t kQuarter = int32_t{1} << 23;  // Q6.25, in which the parts are added
+  const auto shifted = [](int32_t x, int32_t count) {
+    return count == 0 ? x : saturating_shift_left(x, count);
+  };
+  const int32_t zeros = __builtin_clz(static_cast<uint32_t>(a));
+  const int32_t zeros_by_root = __builtin_clz(static_cast<uint32_t>(doubling_high_mul(a, kSqrtHalf))) - 1;
+  const int32_t r1 = shifted(doubling_high_mul(shifted(a, zeros - 1), kSqrtHalf), 1);
+  const int32_t r2 = shifted(a, zeros_by_root);
+  const int32_t r = r1 < r2 ? r1 : r2;
+  const int32_t power1 = (kIntegerBits - zeros) * (1 << 25) + kQuarter;
+  const int32_t power2 = (kIntegerBits - zeros_by_root) * (1 << 25) - kQuarter;
+  const int32_t power = power1 > power2 ? power1 : power2;
+  const int32_t half = static_cast<int32_t>((int64_t{r} + kFourthRootOfHalf + 1) >> 1);
+  const int32_t q = 2 * (r - kFourthRootOfHalf);  // within +-0.32
+  const int32_t q2 = doubling_high_mul(q, q);
+  const int32_t numerator = doubling_high_mul(q, r) + doubling_high_mul(doubling_high_mul(q, q2), kAlphaN);
+  const int32_t denominator = doubling_high_mul(half, kAlphaI + q + doubling_high_mul(kAlphaD, q2)) +
+                              doubling_high_mul(kAlphaF, q);                   // less 1; in (0, 1)
+  const int32_t log_r = doubling_high_mul(rounding_shift_right(numerator, 6),  // Q6.25
+                                          fixed_reciprocal_one_plus(denominator));
+  return saturating_shift_left(doubling_high_mul(power, kLog2) + log_r, 1);
 }
 
 // 1 / sqrt(value) = multiplier * 2^(shift - 31) for value >= 0, as requantize_tfl2 takes it, where 0 counts

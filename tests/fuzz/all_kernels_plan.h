@@ -351,6 +351,14 @@ class AllKernelsPlan : private StepsPlan {
                       format::CreateSoftmax16Params(b, kMultiplier, 1, 0));
         },
         0, 16);
+    const uint32_t logarithms = step(k_log_softmax, {row}, {1, 24}, [](Builder& b) {
+      return done(format::KernelParams_LogSoftmaxParams,
+                  format::CreateLogSoftmaxParams(b, kMultiplier, 22, -248, kMultiplier, -22));
+    });
+    step(k_div, {logarithms, row}, {1, 24}, [](Builder& b) {
+      return done(format::KernelParams_DivParams,
+                  format::CreateDivParams(b, 127, 3, -5, kMultiplier, 4, -128, 127));
+    });
     const uint32_t quotient = step(
         k_int_binary, {index, int32_constant({7})}, {1},
         [](Builder& b) {

@@ -126,8 +126,8 @@ std::vector<ir::TensorType> infer_qnn_sigmoid(const InferInput& input) {
   return input.type(0).dtype == ir::kInt16 ? infer_qnn_tanh(input) : infer_qnn_unary(input);
 }
 
-std::vector<ir::TensorType> infer_qnn_l2_normalize(const InferInput& input) {
-  if (input.type(0).shape.empty()) invalid("'data' is a scalar, expected an axis to normalise along");
+std::vector<ir::TensorType> infer_along_last_axis(const InferInput& input) {
+  if (input.type(0).shape.empty()) invalid("'data' is a scalar, expected a last axis");
   return infer_qnn_unary(input);
 }
 
@@ -317,6 +317,17 @@ OpDef list::qnn_softmax() {
           .infer = infer_qnn_softmax};
 }
 
+OpDef list::qnn_log_softmax() {
+  return {.name = "qnn.log_softmax",
+          .operands = quantized_unary("scale", "zero_point"),
+          .attrs = {contract_attr()},
+          .quantization = Quantization::kOperands,
+          .keeps_shape = true,
+          .keeps_dtype = true,
+          .work = Work::kSoftmax,
+          .infer = infer_along_last_axis};
+}
+
 OpDef list::nn_softmax() {
   return {.name = "nn.softmax",
           .operands = {{"data"}},
@@ -379,7 +390,7 @@ OpDef list::qnn_l2_normalize() {
           .keeps_shape = true,
           .keeps_dtype = true,
           .work = Work::kSoftmax,
-          .infer = infer_qnn_l2_normalize};
+          .infer = infer_along_last_axis};
 }
 
 OpDef list::qnn_lookup() {
@@ -397,6 +408,7 @@ OpDef list::qnn_add() { return qnn_binary("qnn.add"); }
 OpDef list::qnn_subtract() { return qnn_binary("qnn.subtract"); }
 OpDef list::qnn_mul() { return qnn_binary("qnn.mul"); }
 OpDef list::qnn_squared_difference() { return qnn_binary("qnn.squared_difference"); }
+OpDef list::qnn_divide() { return qnn_binary("qnn.divide"); }
 OpDef list::qnn_prelu() {
   OpDef op = qnn_binary("qnn.prelu");
   op.infer = infer_qnn_prelu;

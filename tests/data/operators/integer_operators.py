@@ -455,6 +455,108 @@ def l2_normalization(dtype, zero_point):
     add_case("L2_NORMALIZATION", tensors, [0], {0: x}, expected)
 
 
+def q_constant(real, fraction_bits):
+    return min(math.floor(real * 2**fraction_bits + 0.5), 2**31 - 1)
+
+
+def saturating_shift(x, n):
+    return min(max(x << n, -(2**31)), 2**31 - 1)
+
+
+def reciprocal(a):
+    """1 / (1 + a) of a in [0, 1), both in Q0.31: three of Newton's steps in Q2.29."""
+    half = (a + 2**31) // 2
+    x = q_constant(48 / 17, 29) + high_mul(half, -q_constant(32 / 17, 29))
+    for _ in range(3):
+        x += saturating_shift(high_mul(x, 2**29 - high_mul(half, x)), 2)
+    return saturating_shift(x, 1)
+
+
+def exponential(a):
+    """exp(a) of a <= 0 in Q5.26, in Q0.31."""
+    if a == 0:
+        return 2**31 - 1
+    quarter = 2**24
+    rest = a % quarter - quarter
+    x = rest * 32 + 2**28
+    x2 = high_mul(x, x)
+    x4 = high_mul(x2, x2)
+    tail = divide_by_power(
+        high_mul(divide_by_power(x4, 2) + high_mul(x2, x), q_constant(1 / 3, 31)) + x2, 1)
+    eighth = q_constant(math.exp(-1 / 8), 31)
+    result = eighth + high_mul(eighth, x + tail)
+    steps = (rest - a) // quarter
+    for bit in range(7):
+        if steps >> bit & 1:
+            result = high_mul(result, q_constant(math.exp(-(2 ** (bit - 2))), 31))
+    return result
+
+
+def logarithm(a):
+    """log(a) of a >= 1 in Q12.19, in Q5.26."""
+    root = q_constant(math.sqrt(0.5), 31)
+    fourth = q_constant(0.5**0.25, 31)
+    zeros = 32 - a.bit_length()
+    by_root = 31 - high_mul(a, root).bit_length()
+    r = min(saturating_shift(high_mul(a << (zeros - 1), root), 1), saturating_shift(a, by_root))
+    power = max((12 - zeros) * 2**25 + 2**23, (12 - by_root) * 2**25 - 2**23)
+    p, q = (r + fourth + 1) // 2, 2 * (r - fourth)
+    q2 = high_mul(q, q)
+    above = high_mul(q, r) + high_mul(high_mul(q, q2), q_constant(11 / 240 * 2**0.25, 31))
+    below = high_mul(p, q_constant(2 / 2**0.25 - 2**0.25, 31) + q +
+                     high_mul(q_constant(1 / 20 * 2**0.25, 31), q2)) + high_mul(q_constant(1 / 4 * 2**0.25, 31), q)
+    total = high_mul(power, q_constant(math.log(2), 31)) + high_mul(divide_by_power(above, 6), reciprocal(below))
+    return saturating_shift(total, 1)
+
+
+def log_softmax(dtype, x, scale):
+    x = np.asarray(x, TYPES[dtype])
+    highest = int(np.iinfo(TYPES[dtype]).max)
+    m, e = quantize_multiplier(min(float(F(scale)) * 2**26, 2**31 - 1))
+    least = -((31 << 26) >> e)
+    reverse = quantize_multiplier(2 ** (31 - e) / m)
+    expected = []
+    for row in x.tolist():
+        d = [v - max(row) for v in row]
+        log = logarithm(min(sum(divide_by_power(exponential(scaled(v, m, e)), 12) for v in d if v >= least), 2**31 - 1))
+        farthest = max(least - 1, scaled(log - 2**31, *reverse))
+        for v in d:
+            value = highest + divide_by_power(scaled(v, m, e) - log, 22) if v > farthest else highest - 255
+            expected.append(clamp(value, dtype))
+    real = x.astype(float) * float(F(scale))
+    textbook = real - real.max(-1, keepdims=True)
+    textbook -= np.log(np.exp(textbook).sum(-1, keepdims=True))
+    error = np.abs((np.array(expected).reshape(x.shape) - highest) / 16 - np.maximum(textbook, -255 / 16))
+    assert error.max() <= 1.01 / 16, error.max()
+    tensors = [tensor("x", dtype, x.shape, scale, 5), tensor("y", dtype, x.shape, 1 / 16, highest)]
+    add_case("LOG_SOFTMAX", tensors, [0], {0: x}, expected)
+
+
+def division(dtype, shapes, scales, zero_points, textbook):
+    """textbook: the formula keeps within the widths that TFLite's defines."""
+    s1, s2, so = (F(s) for s in scales)
+    m, e = quantize_multiplier(float(F(s1 / F(s2 * so))))
+    info = np.iinfo(TYPES[dtype])
+
+    def function(p, q):
+        v, w = p - zero_points[0], q - zero_points[1]
+        if w == 0:  # TFLite leaves it undefined
+            return zero_points[2] if v == 0 else int(info.max if v > 0 else info.min)
+        if w < 0:
+            v, w = -v, -w
+        k = w.bit_length() - 1
+        h = 31 if v == 0 else 31 - (v.bit_length() if v > 0 else (-v - 1).bit_length())
+        quotient = high_mul(wrap32(v << h), reciprocal((w << (31 - k)) - 2**31))
+        right = k + h - e
+        assert right <= 31 or v == 0 or not textbook
+        result = (0 if right > 31 else divide_by_power(high_mul(quotient, m), right)) + zero_points[2]
+        real = v / w * float(s1) / float(s2) / float(so) + zero_points[2]
+        assert abs(clamp(result, dtype) - min(max(real, info.min), info.max)) <= 0.51, (v, w, result, real)
+        return result
+
+    binary("DIV", dtype, function, shapes, scales, zero_points)
+
+
 def rsqrt(in_quant, out_quant):
     scale = quantize_multiplier(1.0 / float(F(np.sqrt(F(in_quant[0])) * F(out_quant[0]))))
 
@@ -616,6 +718,16 @@ def make_cases():
     m = quantize_multiplier(float(F(F(0.05) / F(0.03))))
     unary("ABS", lambda v: scaled(abs(v - 11), *m) - 120, "int8", "int8", (0.05, 11), (0.03, -120))
     unary("ABS", lambda v: abs(v + 4) - 100, "int8", "int8", (0.05, -4), (0.05, -100))
+    for dtype in ("int8", "uint8"):
+        for scale in (0.01, 0.1, 0.7, 3e-5):
+            log_softmax(dtype, random_values(dtype, [5, 12]), scale)
+        log_softmax(dtype, random_values(dtype, [2, 1000]), 0.08)
+        log_softmax(dtype, np.full([1, 300], 7), 0.5)
+        log_softmax(dtype, random_values(dtype, [3, 1]), 0.1)
+    for dtype, zero_points in (("uint8", [128, 127, 130]), ("int8", [-3, 11, -60])):
+        division(dtype, [[4, 50], [4, 50]], [2 / 255, 2 / 255, 2 / 255], zero_points, True)
+        division(dtype, [[4, 50], [50]], [0.05, 0.02, 0.4], zero_points, False)
+        division(dtype, [[1], [7, 30]], [4.0, 0.001, 30.0], zero_points, False)
 
 
 make_cases()

@@ -93,6 +93,19 @@ TEST(TfliteElementwise, MaximumAndMinimumOfOneQuantisation) {
   EXPECT_EQ(import_error(model(tflite::BuiltinOperator_MINIMUM, 0.5f, 1.0f)), kList + "MINIMUM" + why);
 }
 
+TEST(TfliteDiv, TakesAnActivationAndNoOtherIntegersThan8Bits) {
+  EXPECT_EQ(import_body(binary_model(tflite::BuiltinOperator_DIV, {2}, tflite::BuiltinOptions_DivOptions,
+                                     [&](auto& fbb) {
+                                       const auto relu = tflite::ActivationFunctionType_RELU;
+                                       return tflite::CreateDivOptions(fbb, relu).Union();
+                                     })),
+            "%0 = qnn.divide(%a, %b, 0.5f, 1, 0.25f, 2, 1f, 3);\n%1 = clip(%0, a_min=3f, a_max=127f);\n%1\n");
+  UnarySpec spec{tflite::BuiltinOperator_DIV, {4}, {4}};
+  spec.constants = {{1, 2, 3, 4}};
+  spec.in_type = spec.out_type = tflite::TensorType_INT32;
+  EXPECT_EQ(import_error(unary_model(spec)), kList + "DIV with int32 input ('y')");
+}
+
 TEST(TfliteRelu, OfTheSameQuantisationIsAClip) {
   const UnarySpec spec{tflite::BuiltinOperator_RELU6, {4}, {4}};
   EXPECT_EQ(import_body(unary_model(spec)), "%0 = clip(%x, a_min=3f, a_max=15f);\n%0\n");
@@ -169,6 +182,19 @@ TEST(TfliteSoftmax, KeepsBetaAndWantsItsFixedOutputQuantisation) {
   EXPECT_EQ(
       import_error(model()),
       kList + "SOFTMAX with output scale 0.00390625 and zero point 0 instead of 0.00390625 and -128 ('y')");
+}
+
+TEST(TfliteLogSoftmax, WantsItsFixedOutputQuantisation) {
+  UnarySpec spec{tflite::BuiltinOperator_LOG_SOFTMAX, {1, 4}, {1, 4}, {0.5f, 3}, {0.0625f, 127}};
+  EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.log_softmax(%x, 0.5f, 3, 0.0625f, 127);\n%0\n");
+  spec.in_type = spec.out_type = tflite::TensorType_UINT8;
+  EXPECT_EQ(
+      import_error(unary_model(spec)),
+      kList + "LOG_SOFTMAX with output scale 0.0625 and zero point 127 instead of 0.0625 and 255 ('y')");
+  spec.out.zero_point = 255;
+  EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.log_softmax(%x, 0.5f, 3, 0.0625f, 255);\n%0\n");
+  spec.in_type = tflite::TensorType_INT16;
+  EXPECT_EQ(import_error(unary_model(spec)), kList + "LOG_SOFTMAX with int16 input ('y')");
 }
 
 TEST(TfliteLogistic, Uint8) {

@@ -20,7 +20,7 @@ TEST(OpTable, HasEachOperatorOnceAndComplete) {
     for (const AttrDef& attr : op->attrs)
       EXPECT_FALSE(attr.fallback && attr.optional) << op->name << attr.name;
   }
-  EXPECT_EQ(names.size(), 94u);
+  EXPECT_EQ(names.size(), 96u);
   EXPECT_EQ(find_op("nn.conv3d"), nullptr);
   EXPECT_EQ(find_op(""), nullptr);
 }

@@ -53,6 +53,7 @@ inline const std::map<std::string, std::string>& examples() {
         {"qnn.subtract", "%q, %r, " + binary_scales},
         {"qnn.mul", "%q, %r, " + binary_scales},
         {"qnn.squared_difference", "%q, %r, " + binary_scales},
+        {"qnn.divide", "%q, %r, " + binary_scales},
         {"qnn.prelu", "%r, %q, " + binary_scales},
         {"qnn.batch_matmul", "%q, %w, " + binary_scales + ", transpose_b=True"},
         {"nn.integer_lstm",
@@ -63,6 +64,7 @@ inline const std::map<std::string, std::string>& examples() {
          "%q, %w, %ft, %fb, %index, %fs, rank=2, feature_multiplier=9, feature_shift=0, "
          "output_multiplier=9, output_shift=-7, output_zero_point=3"},
         {"nn.integer_softmax", "%q, input_scale=0.5f"},
+        {"qnn.log_softmax", "%q, 0.5f, 1, 0.0625f, 127"},
         {"nn.log_softmax", "%f"},
         {"floor_divide", "%i, %j"},
         {"floor_mod", "%i, %j"},

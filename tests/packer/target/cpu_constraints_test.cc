@@ -78,6 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"cpu.cast.dtype", "(2), float32", "  cast(%x, dtype=\"float64\")"},
         Refused{"cpu.gather_nd.dtype", "(2), float32",
                 "  %0 = cast(%x, dtype=\"float64\");\n  gather_nd(%0, const(Tensor[(1), int32], [1]))"},
+        Refused{"cpu.log_softmax.scales", "(1, 3), int8", "  qnn.log_softmax(%x, 1f, 0, 0.0625f, -128)"},
+        Refused{"cpu.log_softmax.scales", "(1, 3), int8", "  qnn.log_softmax(%x, 1e-9f, 0, 0.0625f, 127)"},
+        Refused{"cpu.divide.scales", "(1, 3), int8", "  qnn.divide(%x, %x, 1f, 0, 0.001f, 0, 0.0001f, 0)"},
         Refused{"cpu.softmax16.scale", "(2), int8", "  nn.integer_softmax(%x, input_scale=1e-9f)"},
         Refused{"cpu.gather.indices", "(1, 3), int8",
                 "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"}));

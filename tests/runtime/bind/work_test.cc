@@ -15,6 +15,7 @@
 #include "kernels/cumulative_sum/cumulative_sum.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/dequantize/dequantize.h"
+#include "kernels/div/div.h"
 #include "kernels/dynamic_quantize/dynamic_quantize.h"
 #include "kernels/float_batch_matmul/float_batch_matmul.h"
 #include "kernels/float_conv2d/float_conv2d.h"
@@ -37,6 +38,7 @@
 #include "kernels/quantize/quantize.h"
 #include "kernels/requantize/requantize.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
+#include "kernels/softmax/log_softmax.h"
 #include "kernels/softmax/softmax.h"
 #include "kernels/softmax/softmax16.h"
 #include "kernels/split/split.h"
@@ -128,6 +130,9 @@ TEST(Work, OfElementwiseFamiliesCountsOutputs) {
   EXPECT_EQ(kMaximumFamily.work(&minmax), 76u);
   EXPECT_EQ(kMinimumFamily.work(&minmax), 76u);
   EXPECT_EQ(kSquaredDifferenceFamily.work(&add), 77u);
+  DivArgs div;
+  div.broadcast.elements = 73;
+  EXPECT_EQ(kDivFamily.work(&div), 73u);
   PreluArgs prelu;
   prelu.broadcast.elements = 74;
   EXPECT_EQ(kPreluFamily.work(&prelu), 74u);
@@ -174,6 +179,9 @@ TEST(Work, OfReductionsCountsInputs) {
   SvdfArgs svdf;
   svdf.batch = 2, svdf.filters = 6, svdf.rank = 3, svdf.input_c = 5, svdf.memory = 4;
   EXPECT_EQ(kSvdfFamily.work(&svdf), 2u * 6 * (5 + 4 + 1));
+  LogSoftmaxArgs log_softmax;
+  log_softmax.rows = 4, log_softmax.depth = 10;
+  EXPECT_EQ(kLogSoftmaxFamily.work(&log_softmax), 120u);
   Softmax16Args softmax16;
   softmax16.rows = 4, softmax16.depth = 10;
   EXPECT_EQ(kSoftmax16Family.work(&softmax16), 120u);
@@ -305,6 +313,8 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "float_gru",
                                   "svdf",
                                   "softmax16",
+                                  "log_softmax",
+                                  "div",
                                   "int_binary",
                                   "cast",
                                   "gather_nd",

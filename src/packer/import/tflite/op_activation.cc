@@ -89,6 +89,23 @@ void import_softmax(OpContext& op) {
   import_probability(op, "qnn.softmax", {{"axis", int64_t{-1}}, {"beta", beta}});
 }
 
+// [-255/16, 0] in 256 steps, which TFLite checks, too.
+void import_log_softmax(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  const TensorInfo& input = op.input(0);
+  op.require_same_8bit({&input, &op.output()});
+  const QuantParams in = op.quantization(input), out = op.quantization(op.output());
+  const auto highest = static_cast<int32_t>(op.output().dtype->max());
+  if (out != QuantParams{1.0f / 16, highest}) {
+    throw Unsupported{"output scale " + to_text(out.scale) + " and zero point " +
+                      std::to_string(out.zero_point) + " instead of 0.0625 and " + std::to_string(highest)};
+  }
+  op.define(op.output(), op.emit("qnn.log_softmax",
+                                 {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point),
+                                  op.scale(out.scale), op.zero_point(out.zero_point)},
+                                 {}));
+}
+
 namespace {
 
 // LOGISTIC and TANH of int16.

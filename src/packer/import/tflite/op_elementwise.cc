@@ -1,4 +1,4 @@
-// ADD, SUB, MUL, MAXIMUM, MINIMUM.
+// ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM.
 #include <algorithm>
 #include <cmath>
 
@@ -141,6 +141,11 @@ void import_gather_nd(OpContext& op) {
 void import_squared_difference(OpContext& op) {
   for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
   import_binary<tflite::MulOptions>(op, "qnn.squared_difference");
+}
+// Of 8 bits: that of int32 rounds towards zero, which the IR has no operator for.
+void import_div(OpContext& op) {
+  for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
+  import_binary<tflite::DivOptions>(op, "qnn.divide");
 }
 void import_prelu(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.prelu"); }
 void import_maximum(OpContext& op) { import_extremum(op, "maximum"); }

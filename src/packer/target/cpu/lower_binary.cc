@@ -1,10 +1,12 @@
 // qnn.add, qnn.subtract, qnn.mul: families add, sub and mul; under tfl2 with the parameters that TFLite's
 // Prepare computes for 8 bits. maximum, minimum, qnn.squared_difference,
-// qnn.prelu, qnn.batch_matmul: the families of these names.
+// qnn.prelu, qnn.batch_matmul: the families of these names; qnn.divide: family div.
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/div/div.h"
 #include "kernels/numeric/quantize_multiplier.h"
+#include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
@@ -242,6 +244,48 @@ void lower_mul(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// ---- quotients ----
+
+// float32 throughout, as TFLite's Prepare: docs/numerics/div.md.
+QuantizedMultiplier quotient_multiplier(const BinaryOperands& operands) {
+  const float real = operands.scale1 / (operands.scale2 * operands.output_scale);
+  const QuantizedMultiplier multiplier = layer::checked_multiplier(static_cast<double>(real));
+  if (multiplier.shift > DivArgs::kMaxShift)
+    refuse(cat("its scales make a factor of 2^", DivArgs::kMaxShift, " or more between quotient and output"));
+  return multiplier;
+}
+void check_quotient(const Matched& match) { check_operands(match, quotient_multiplier); }
+
+// The operands have one 8-bit dtype.
+Constraint of_8_bits(const std::string& prefix) { return operand_is_8_bit(prefix, binary::kLhs); }
+
+NodeSequence match_divide(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.divide") ? with_clip(lowering, node) : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_divide() {
+  const std::string prefix = "cpu.divide.";
+  return {of_8_bits(prefix), contract_among(prefix, {format::Contract_TFL2}),
+          scales_are_constants(prefix, check_quotient)};
+}
+
+void lower_divide(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  const BinaryOperands operands = read_operands(lowering, node);
+  const Clamp clamp = sequence_clamp(lowering, sequence);
+  const QuantizedMultiplier multiplier = quotient_multiplier(operands);
+  ProgramStep step = make_step(kKernel_div, node);
+  step.inputs = {lowering.tensor(node.operands[binary::kLhs]), lowering.tensor(node.operands[binary::kRhs])};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
+  step.params = DivParams{.input1_zero_point = operands.zero_point1,
+                          .input2_zero_point = operands.zero_point2,
+                          .output_zero_point = operands.output_zero_point,
+                          .output_multiplier = multiplier.multiplier,
+                          .output_shift = multiplier.shift,
+                          .clamp_min = clamp.min,
+                          .clamp_max = clamp.max};
+  lowering.add_step(std::move(step));
+}
+
 // ---- squared differences ----
 
 constexpr int32_t kSquareLeftShift = 7;
@@ -257,9 +301,6 @@ SumMultipliers square_multipliers(const BinaryOperands& operands) {
 }
 
 void check_square(const Matched& match) { check_operands(match, square_multipliers); }
-
-// The operands have one 8-bit dtype.
-Constraint of_8_bits(const std::string& prefix) { return operand_is_8_bit(prefix, binary::kLhs); }
 
 NodeSequence match_squared_difference(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.squared_difference") ? with_clip(lowering, node) : NodeSequence{};
@@ -419,6 +460,7 @@ std::vector<TableRow> binary_rows() {
   return {{"add", match_add, constraints_of_add(), lower_add},
           {"subtract", match_subtract, constraints_of_subtract(), lower_subtract},
           {"mul", match_mul, constraints_of_mul(), lower_mul},
+          {"divide", match_divide, constraints_of_divide(), lower_divide},
           {"squared_difference", match_squared_difference, constraints_of_squared_difference(),
            lower_squared_difference},
           {"prelu", match_prelu, constraints_of_prelu(), lower_prelu},

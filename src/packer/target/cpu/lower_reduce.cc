@@ -1,5 +1,5 @@
 // qnn.mean, qnn.sum, qnn.prod, max, min, argmax, argmin, qnn.l2_normalize: families mean, reduce_*, arg_*,
-// l2_normalization.
+// l2_normalization. qnn.softmax, qnn.log_softmax, nn.integer_softmax.
 #include <algorithm>
 #include <cmath>
 
@@ -402,6 +402,49 @@ void lower_softmax(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// qnn.log_softmax: family log_softmax.
+
+LogSoftmaxParams log_softmax_params(const Lowering& lowering, const ir::Node& node) {
+  const SoftmaxOutput output = output_quantization(lowering, node);
+  const auto zero_point = static_cast<int32_t>(lowering.type(node.results[0]).dtype.max());
+  if (output.scale != 1.0f / 16.0f || output.zero_point != zero_point)
+    refuse(cat("its output must have scale 1/16 and zero point ", zero_point));
+  const InputScaling scaling = input_scaling(
+      1.0, static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")));
+  // What a unit of Q5.26 is in units of the input: below 1, as TFLite demands.
+  const double reverse = std::ldexp(1.0, 31 - scaling.left_shift) / scaling.multiplier;
+  if (!(reverse < 1.0)) refuse("its input's scale is too small for fixed point");
+  const QuantizedMultiplier multiplier = quantize_multiplier(reverse);
+  if (multiplier.shift > 0) refuse("its input's scale is too small for fixed point");
+  return {.input_multiplier = scaling.multiplier,
+          .input_left_shift = scaling.left_shift,
+          .diff_min = scaling.diff_min,
+          .reverse_multiplier = multiplier.multiplier,
+          .reverse_shift = multiplier.shift};
+}
+
+void check_log_softmax(const Matched& match) {
+  if (is_8_bit(match.lowering.type(node_of(match)->operands[unary::kData]).dtype))
+    (void)log_softmax_params(match.lowering, *node_of(match));
+}
+
+NodeSequence match_log_softmax(const Lowering& lowering, uint32_t node) {
+  return lowering.is(node, "qnn.log_softmax") ? NodeSequence{node} : NodeSequence{};
+}
+std::vector<Constraint> constraints_of_log_softmax() {
+  const std::string prefix = "cpu.log_softmax.";
+  return {operand_is_8_bit(prefix, unary::kData), contract_among(prefix, {format::Contract_TFL2}),
+          scales_are_constants(prefix, check_log_softmax)};
+}
+void lower_log_softmax(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  ProgramStep step = make_step(kKernel_log_softmax, node);
+  step.inputs = {lowering.tensor(node.operands[unary::kData])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = log_softmax_params(lowering, node);
+  lowering.add_step(std::move(step));
+}
+
 // nn.integer_softmax: family softmax16.
 
 // The function at 512 places of [least, most] and at its end, in 2^15ths, less half of the error that a line
@@ -466,6 +509,7 @@ void lower_softmax16(Lowering& lowering, const NodeSequence& sequence) {
 
 std::vector<TableRow> softmax_rows() {
   return {{"softmax", match_softmax, constraints_of_softmax(), lower_softmax},
+          {"log_softmax", match_log_softmax, constraints_of_log_softmax(), lower_log_softmax},
           {"softmax16", match_softmax16, constraints_of_softmax16(), lower_softmax16}};
 }
 
