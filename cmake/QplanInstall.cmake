@@ -20,31 +20,37 @@ install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTA
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 install(TARGETS qplan ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 set(installed qplan)
-if(QPLAN_BUILD_PACKER)
-  install(FILES include/qplan/host.h include/qplan/npu_sim.h include/qplan/npu_target.h include/qplan/pack.h include/qplan/pass.hpp
-          include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
-  install(TARGETS qplan_host qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+set(packages)  # of pkg-config
+# What boards have too: files, threads, the command and Python.
+if(QPLAN_BUILD_COMMAND)
+  install(FILES include/qplan/host.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
+  install(TARGETS qplan_host ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
   install(TARGETS qplan_runtime_shared
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev)
-  install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)
-  # A driver to be loaded, not linked to: its place is the library folder all the same.
-  install(TARGETS qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tools)
-  install(TARGETS qplan_command qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
   install(DIRECTORY python/qplan DESTINATION ${QPLAN_INSTALL_PYTHONDIR} COMPONENT python
           FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
   # The -l flags that OpenMP means with this compiler: "gomp;pthread".
   set(QPLAN_OPENMP_LIBRARIES ${OpenMP_CXX_LIB_NAMES})
-  list(APPEND installed qplan_host qplan_npu_isa qplan_sim qplan_pack qplan_runtime_shared qplan_shared qplan_vta_sim
-              qplan_command qplan_npu_conformance)
-  file(RELATIVE_PATH QPLAN_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-  foreach(package qplan qplan-runtime)
-    configure_file(cmake/pkgconfig/${package}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
-  endforeach()
-elseif(QPLAN_BUILD_COMMAND)
-  install(TARGETS qplan_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-  list(APPEND installed qplan_command)
+  list(APPEND installed qplan_host qplan_runtime_shared qplan_command)
+  list(APPEND packages qplan-runtime)
 endif()
+if(QPLAN_BUILD_PACKER)
+  install(FILES include/qplan/npu_sim.h include/qplan/npu_target.h include/qplan/pack.h include/qplan/pass.hpp
+          include/qplan/pattern.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
+  install(TARGETS qplan_npu_isa qplan_sim qplan_pack ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+  install(TARGETS qplan_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)
+  # A driver to be loaded, not linked to: its place is the library folder all the same.
+  install(TARGETS qplan_vta_sim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT tools)
+  install(TARGETS qplan_npu_conformance RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  list(APPEND installed qplan_npu_isa qplan_sim qplan_pack qplan_shared qplan_vta_sim qplan_npu_conformance)
+  list(APPEND packages qplan)
+endif()
+file(RELATIVE_PATH QPLAN_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+foreach(package ${packages})
+  configure_file(cmake/pkgconfig/${package}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+endforeach()
 if(QPLAN_HAS_MANUAL)
   install(DIRECTORY ${QPLAN_MANUAL_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
   install(FILES ${QPLAN_MANUAL_DIR}/bash/qplan DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT tools)

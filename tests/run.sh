@@ -20,6 +20,10 @@ time cmake --build --preset "$preset"
 if [[ $preset == asan ]]; then
   export QPLAN_FUZZ_SEEDS="${QPLAN_FUZZ_SEEDS:-10000}"
 fi
+if [[ $preset == release && $# -eq 0 && -n ${CI:-} ]]; then
+  # Python for a board, in a folder of its own.
+  bash tests/boards/sysroot.sh build/sysroot/aarch64 || echo "tests/run.sh: boards/python_aarch64 will be skipped"
+fi
 if [[ $preset == release && $# -eq 0 ]]; then
   # A passing test is silent; what the runtime costs on a Cortex-M4 is worth a look each time.
   echo "firmware (Cortex-M4, QEMU):"

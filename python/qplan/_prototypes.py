@@ -3,7 +3,7 @@ import ctypes as c
 
 from ._capi import (
     Attr, Buffer, DLDataType, DLTensor, DeviceInfo, Error, Event, FunctionInfo, HoldsFunction, HostDevice,
-    KernelSetStorage, Memory, MemoryNeed, NodeInfo, PackOptions, Plan, PlanInfo, Platform, PostValueHandle,
+    KernelSetStorage, MODEL_UNSUPPORTED, Memory, MemoryNeed, NodeInfo, PackOptions, Plan, PlanInfo, Platform, PostValueHandle,
     PreNodeHandle, PreValueHandle, RegionInfo, ReleaseFunction, SessionConfig, SessionInfo, StepTime,
     TensorInfo, ThreadPool, ValueInfo, WriteFunction,
 )
@@ -22,8 +22,8 @@ _PRE_VALUE = c.POINTER(PreValueHandle)
 _PRE_NODE = c.POINTER(PreNodeHandle)
 _POST_VALUE = c.POINTER(PostValueHandle)
 
-# name -> (result, arguments)
-PROTOTYPES = {
+# name -> (result, arguments), of qplan.h and host.h: what every library has
+RUNTIME = {
     "qplan_api_version": (c.c_uint32, []),
     "qplan_status_name": (c.c_char_p, [c.c_int32]),
     "qplan_plan_open": (c.c_int32, [_PLAN, c.c_void_p, c.c_size_t, c.c_uint32, _ERROR]),
@@ -76,7 +76,6 @@ PROTOTYPES = {
     "qplan_buffer_begin_access": (c.c_int32, [c.POINTER(Buffer), c.c_uint32, _TENSOR]),
     "qplan_buffer_end_access": (c.c_int32, [c.POINTER(Buffer)]),
     "qplan_buffer_destroy": (c.c_int32, [c.POINTER(Buffer)]),
-    "qplan_npu_sim_driver": (c.c_void_p, [c.c_uint32]),
     "qplan_host_driver_load": (c.c_int32, [c.c_char_p, c.POINTER(c.c_void_p), c.POINTER(c.c_void_p), _ERROR]),
     "qplan_host_driver_unload": (None, [c.c_void_p]),
     "qplan_host_device_open": (
@@ -90,6 +89,10 @@ PROTOTYPES = {
     "qplan_pool_destroy": (None, [_POOL]),
     "qplan_openmp_pool_create": (_POOL, [c.c_uint32]),
     "qplan_openmp_pool_destroy": (None, [_POOL]),
+}
+# Likewise, of pack.h and npu_sim.h: what libqplan_runtime.so lacks
+PACKER = {
+    "qplan_npu_sim_driver": (c.c_void_p, [c.c_uint32]),
     "qplan_pack_file": (
         c.c_int32,
         [c.c_char_p, c.POINTER(PackOptions), WriteFunction, c.c_void_p, _ERROR],
@@ -163,9 +166,30 @@ PROTOTYPES = {
 }
 
 
+def _absent(library, name):
+    """Stands for a function that the library lacks."""
+
+    def function(*_arguments):
+        from ._errors import Error  # which needs the library itself
+
+        raise Error(
+            MODEL_UNSUPPORTED,
+            f"{library._name} is the runtime alone and lacks {name}: it runs plans. Pack, inspect and simulate with libqplan.so "
+            "on a development machine (qplan pack MODEL --target cpu,arch=aarch64 for a board) and open the plan here",
+        )
+
+    return function
+
+
 def declare(library):
     """Gives the functions of a loaded library their prototypes."""
-    for name, (result, arguments) in PROTOTYPES.items():
+    prototypes = dict(RUNTIME)
+    if hasattr(library, "qplan_pack_file"):
+        prototypes.update(PACKER)
+    else:
+        for name in PACKER:
+            setattr(library, name, _absent(library, name))
+    for name, (result, arguments) in prototypes.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments

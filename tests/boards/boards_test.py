@@ -8,16 +8,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DATA = os.environ.get("QPLAN_SHARED", os.path.join(ROOT, os.pardir, "shared"))
+from board import ARCH, BUILD, DATA, EMULATOR, PREFIX, QPLAN, ROOT, build_tree, emulated, needs_tools, pack, run
+
 EVERYTHING = os.environ.get("QPLAN_BOARD_MODELS") == "all"
-QPLAN, BUILD, ARCH = sys.argv[1:4]
-PREFIX = f"{ARCH}-linux-gnu-"
-EMULATOR = shutil.which(f"qemu-{ARCH}") or shutil.which(f"qemu-{ARCH}-static")
 # The least processor, which has only what all of them have, and the best that QEMU knows; then those in between.
 CPUS = {"aarch64": ("cortex-a53", "neoverse-n1", "max"), "riscv64": ("rv64", "rv64,v=true,vext_spec=v1.0,vlen=128")}[ARCH]
 if EVERYTHING:
@@ -36,13 +32,6 @@ with open(os.path.join(ROOT, "kernels", "isa.def"), encoding="utf-8") as text:
     ISAS = ["reference"] + re.findall(rf"^QPLAN_ISA\({ARCH}, +(\w+),", text.read(), re.MULTILINE)
 
 
-def run(*command, check=True):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800, check=False)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}")
-    return done
-
-
 def cases():
     """(name, model, input, expected output): digits, the repository's own, and models of the data directory with one
     input and one output."""
@@ -58,31 +47,18 @@ def cases():
             yield name, model, os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")
 
 
-def pack(name, model, isa, *options):
-    plan = os.path.join(BUILD, f"{name}_{isa}.qplan")
-    run(QPLAN, "pack", model, "-o", plan, "--target", f"cpu,arch={ARCH},isa={isa}", *options)
-    return plan
-
-
-@unittest.skipUnless(shutil.which(PREFIX + "g++"), f"{PREFIX}g++ is not installed (Debian: g++-{ARCH}-linux-gnu)")
-@unittest.skipUnless(EMULATOR, f"qemu-{ARCH} is not installed (Debian: qemu-user)")
+@needs_tools
 class Board(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        tree = os.path.join(BUILD, "tree")
-        run("cmake", "-S", ROOT, "-B", tree, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", ARCH + ".cmake"),
-            "-DQPLAN_BUILD_PACKER=OFF", "-DQPLAN_BUILD_TESTS=OFF", "-DQPLAN_WERROR=ON")
-        run("cmake", "--build", tree, "--target", "qplan", "qplan_command")
-        cls.archive = os.path.join(tree, "lib", "libqplan.a")
-        cls.tree = tree
+        cls.tree = build_tree()
+        cls.archive = os.path.join(cls.tree, "lib", "libqplan.a")
         cls.own_cases = list(cases())
         cls.digits = cls.own_cases[0]
 
     def command(self, cpu, *arguments, check=True):
         """The board's command."""
-        return run(EMULATOR, "-cpu", cpu, "-L", f"/usr/{ARCH}-linux-gnu", os.path.join(self.tree, "bin", "qplan"),
-                   *arguments, check=check)
+        return run(*emulated(cpu), os.path.join(self.tree, "bin", "qplan"), *arguments, check=check)
 
     def assert_gives(self, expected, cpu, plan, input_file, *options):
         folder = os.path.join(BUILD, "outputs")
@@ -192,6 +168,30 @@ class Board(unittest.TestCase):
         with open(output, "rb") as found, open(expected, "rb") as wanted:
             self.assertEqual(found.read(), wanted.read())
 
+    def test_programs_use_an_installation(self):
+        _, model, input_file, expected = self.digits
+        prefix, output, plan = os.path.join(BUILD, "prefix"), os.path.join(BUILD, "output.bin"), pack("digits", model, ISAS[-1])
+        shutil.rmtree(prefix, ignore_errors=True)
+        run("cmake", "--install", self.tree, "--prefix", prefix)
+        # C with the shared library; C++ with find_package and the archives.
+        c_program, cpp_tree = os.path.join(BUILD, "c_program"), os.path.join(BUILD, "cpp")
+        run(PREFIX + "gcc", "-std=c99", "-I" + os.path.join(prefix, "include"), "-I" + os.path.join(prefix, "share", "qplan", "include"),
+            os.path.join(ROOT, "samples", "c_api", "main.c"), "-L" + os.path.join(prefix, "lib"), "-lqplan_runtime", "-o", c_program)
+        shutil.rmtree(cpp_tree, ignore_errors=True)
+        run("cmake", "-S", os.path.join(ROOT, "samples", "cpp_api"), "-B", cpp_tree, "-G", "Ninja",
+            "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", ARCH + ".cmake"), "-DCMAKE_PREFIX_PATH=" + prefix,
+            "-Dqplan_DIR=" + os.path.join(prefix, "lib", "cmake", "qplan"))
+        run("cmake", "--build", cpp_tree)
+        library_path = ("-E", "LD_LIBRARY_PATH=" + os.path.join(prefix, "lib"))
+        for program in ((c_program, plan, input_file, "-o", output),
+                        (os.path.join(cpp_tree, "qplan_cpp_api"), plan, input_file, output)):
+            with self.subTest(program=program[0]):
+                if os.path.exists(output):
+                    os.remove(output)
+                run(*emulated(CPUS[0]), *library_path, *program)
+                with open(output, "rb") as found, open(expected, "rb") as wanted:
+                    self.assertEqual(found.read(), wanted.read())
+
     def test_the_archive_asks_for_nothing_and_keeps_to_its_own_symbols(self):
         checked = run(sys.executable, os.path.join(ROOT, "cmake", "check_symbols.py"), PREFIX + "nm", PREFIX + "ld",
                       PREFIX + "readelf", self.archive, *COMPILERS_OWN, check=False)
@@ -199,6 +199,5 @@ class Board(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    os.makedirs(BUILD, exist_ok=True)
     del sys.argv[1:4]
     unittest.main()

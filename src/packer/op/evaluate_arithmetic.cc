@@ -116,8 +116,10 @@ T integer_arithmetic(const ir::Node& node, Binary binary, T a, T b) {
       return static_cast<T>(x + y);
     case Binary::kSubtract:
       return static_cast<T>(x - y);
-    case Binary::kMultiply:
-      return static_cast<T>(x * y);
+    case Binary::kMultiply: {
+      const uint64_t product = x * y;
+      return static_cast<T>(product);
+    }
     case Binary::kDivide:
       if (b == 0) refuse(node, "an integer is divided by 0");
       if constexpr (std::is_signed_v<T>) {
