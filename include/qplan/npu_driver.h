@@ -8,6 +8,7 @@
  *   enumerate, open          which devices there are; one of them, with options of the driver's own
  *   capabilities             what it can do; the packer holds the same struct as a target file
  *   load                     a region's blob, validated as a whole, copied: the caller's bytes may go
+ *   load_in_place            the same of bytes that outlive the program, so that they may stay where they are
  *   requirements, alloc      buffers from tensor descriptors; import_memory for memory that exists
  *   submit, wait, report     a job: a program and the buffers of its regions; never blocks, completes later
  *   unload, release, close
@@ -32,7 +33,7 @@ extern "C" {
 #endif
 
 /* major << 16 | minor. Majors must match; a minor adds fields and functions at the end. */
-#define QPLAN_NPU_ABI 0x00010000u
+#define QPLAN_NPU_ABI 0x00010001u /* 1.1: load_in_place */
 
 typedef uint64_t qplan_npu_device;
 typedef uint64_t qplan_npu_buffer;
@@ -99,10 +100,11 @@ typedef struct qplan_device_hooks {
   void (*cache_clean)(void* user, const void* memory,
                       size_t size); /* NULL: the device sees what the CPU writes */
   void (*cache_invalidate)(void* user, void* memory,
-                           size_t size);                      /* NULL: the CPU sees what the device writes */
-  uint64_t (*device_address)(void* user, const void* memory); /* NULL: the pointer's value */
-  int (*power)(void* user, int on);                           /* 0: done. NULL: always on */
-  void* (*mutex_create)(void* user);                          /* NULL: one thread calls */
+                           size_t size); /* NULL: the CPU sees what the device writes */
+  /* 0: the device does not reach it. NULL: the pointer's value. */
+  uint64_t (*device_address)(void* user, const void* memory);
+  int (*power)(void* user, int on);  /* 0: done. NULL: always on */
+  void* (*mutex_create)(void* user); /* NULL: one thread calls */
   void (*mutex_destroy)(void* user, void* mutex);
   void (*mutex_lock)(void* user, void* mutex);
   void (*mutex_unlock)(void* user, void* mutex);
@@ -392,6 +394,12 @@ typedef struct qplan_npu_driver {
   /* values[i] of counter ids[i]; QPLAN_NPU_E_UNSUPPORTED where one is unknown (its value is 0). Optional. */
   qplan_npu_status (*counters)(qplan_npu_device device, const uint32_t* ids, uint64_t* values,
                                uint32_t count);
+
+  /* -- since 1.1 -- */
+  /* As load, of bytes that stay as they are until unload: the driver may use them where they are, in flash
+   * for example, instead of a copy. It copies what the device cannot reach or read there. Optional. */
+  qplan_npu_status (*load_in_place)(qplan_npu_device device, uint32_t format, const void* blob,
+                                    uint64_t bytes, qplan_npu_program* program, qplan_npu_reason* why);
 } qplan_npu_driver;
 
 /* The function that a shared library exports. abi: QPLAN_NPU_ABI of the caller; NULL: this library cannot

@@ -275,7 +275,8 @@ constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
                                       sim_submit,
                                       sim_wait,
                                       sim_cancel,
-                                      sim_counters};
+                                      sim_counters,
+                                      nullptr};
 
 }  // namespace
 }  // namespace qplan::sim

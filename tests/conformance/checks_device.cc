@@ -15,7 +15,7 @@ namespace {
 // ---- entry: no device is opened
 
 void entry_version(const Subject& s) {
-  require(s.driver != nullptr, "the entry function gave nothing for ABI 1.0");
+  require(s.driver != nullptr, "the entry function gave nothing for ABI 1");
   require(s.driver->struct_size >= offsetof(qplan_npu_driver, counters) + sizeof(void*),
           "struct_size of the driver is " + std::to_string(s.driver->struct_size));
   require(s.driver->abi >> 16 == QPLAN_NPU_ABI >> 16,

@@ -50,6 +50,37 @@ TEST(NpuSession, RegionRunsOnItsDeviceAndTheCpuStepsDoNot) {
   }
 }
 
+// Of the last load_in_place.
+const void* loaded_in_place = nullptr;
+
+qplan_npu_status load_in_place(qplan_npu_device device, uint32_t format, const void* blob, uint64_t bytes,
+                               qplan_npu_program* program, qplan_npu_reason* why) {
+  loaded_in_place = blob;
+  return FakeNpu::driver()->load(device, format, blob, bytes, program, why);
+}
+
+TEST(NpuSession, DriverThatLoadsInPlaceGetsThePlansOwnBytes) {
+  FakeNpu npu;
+  const TestPlan plan(region_spec());
+  qplan_npu_driver driver = *FakeNpu::driver();
+  driver.load_in_place = load_in_place;
+  for (const bool is_known : {true, false}) {
+    SCOPED_TRACE(is_known);
+    // A driver made for ABI 1.0 ends before the function.
+    if (!is_known) driver.struct_size = offsetof(qplan_npu_driver, load_in_place);
+    loaded_in_place = nullptr;
+    DeviceConfigs devices;
+    devices.add("fake", &driver, npu.device());
+    const TestSession session(plan, npu_config(devices));
+    ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+    ASSERT_EQ(run_and_check(session, 3), QPLAN_OK);
+    EXPECT_EQ(region_info(session).device_runs, 1u);
+    const auto* at = static_cast<const uint8_t*>(loaded_in_place);
+    const uint8_t* begin = plan.bytes().data();
+    EXPECT_EQ(at >= begin && at < begin + plan.bytes().size(), is_known);
+  }
+}
+
 TEST(NpuSession, DeinitGivesEverythingBack) {
   FakeNpu npu;
   for (const bool can_import : {true, false}) {

@@ -357,7 +357,8 @@ const qplan_npu_driver* FakeNpu::driver() {
                                          F::submit,
                                          F::wait,
                                          F::cancel,
-                                         F::counters};
+                                         F::counters,
+                                         nullptr};
   return &table;
 }
 

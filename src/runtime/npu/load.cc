@@ -1,3 +1,5 @@
+#include <stddef.h>
+
 #include "src/runtime/npu/client.h"
 #include "src/runtime/npu/slots.h"
 
@@ -57,6 +59,14 @@ bool check_binds(const Session& session, const format::NpuStep& step, NpuRegion*
          QPLAN_NPU_OK;
 }
 
+// The plan's bytes outlive the session, and nobody may change them meanwhile.
+auto load_function(const qplan_npu_driver& driver) {
+  constexpr size_t kBytes =
+      offsetof(qplan_npu_driver, load_in_place) + sizeof(qplan_npu_driver::load_in_place);
+  const bool has_in_place = driver.struct_size >= kBytes && driver.load_in_place != nullptr;
+  return has_in_place ? driver.load_in_place : driver.load;
+}
+
 }  // namespace
 
 void load_region(Session* session, NpuRegion* region) {
@@ -69,8 +79,8 @@ void load_region(Session* session, NpuRegion* region) {
   const format::NpuStep& step = step_of(*session, *region);
   qplan_npu_reason why = {};
   const qplan_npu_status status =
-      device->driver->load(device->device, step.format(), session->address(step.blob()),
-                           session->plan.tensor(step.blob()).size(), &region->program, &why);
+      load_function(*device->driver)(device->device, step.format(), session->address(step.blob()),
+                                     session->plan.tensor(step.blob()).size(), &region->program, &why);
   terminate_text(&why);
   if (status < 0) {
     region->program = 0;
