@@ -20,12 +20,10 @@ bool Executor::combine(int64_t a, int64_t b, int64_t* result) {
   const bool is_wide = k_.ifm.bits == 32;
   // Of 32-bit operands the shift alone is applied.
   const Scale by = is_wide ? Scale{1, k_.ofm_scale.shift} : k_.ofm_scale;
-  const auto scaled = [&](Int128 value) {
-    return k_.has_scale ? scale(value, by, k_.rounding) : static_cast<int64_t>(value);
-  };
+  const auto scaled = [&](int64_t value) { return k_.has_scale ? scale(value, by, k_.rounding) : value; };
   switch (k_.elementwise) {
     case ElementwiseMode::kMul:
-      *result = scaled(Int128{a} * b);
+      *result = scaled(a * b);
       return true;
     case ElementwiseMode::kAdd:
     case ElementwiseMode::kSub: {
@@ -33,7 +31,8 @@ bool Executor::combine(int64_t a, int64_t b, int64_t* result) {
         // Mode 1 scales the first operand, 2 the second: IFM's and IFM2's places, not the order.
         const uint32_t bits = k_.ifm.bits == 16 ? kSumBits16 : kSumBits8;
         const auto scale_operand = [&](int64_t value) {
-          return scale(Int128{value} << bits, {k_.opa.multiplier, k_.opa.shift + bits}, Rounding::kDouble);
+          return scale(value * (int64_t{1} << bits), {k_.opa.multiplier, k_.opa.shift + bits},
+                       Rounding::kDouble);
         };
         if (k_.scale_mode == 0) {
           if (k_.opa.shift != 0) return fail(QPLAN_NPU_E_ILLEGAL, "OPA_SCALE has a shift", k_.opa.shift, 0);
@@ -47,7 +46,7 @@ bool Executor::combine(int64_t a, int64_t b, int64_t* result) {
         if (std::max(std::abs(a), std::abs(b)) >= int64_t{1} << 31)
           return fail(QPLAN_NPU_E_ILLEGAL, "a scaled operand may overflow", std::max(a, b), int64_t{1} << 31);
       }
-      *result = scaled(k_.elementwise == ElementwiseMode::kAdd ? Int128{a} + b : Int128{a} - b);
+      *result = scaled(k_.elementwise == ElementwiseMode::kAdd ? a + b : a - b);
       return true;
     }
     case ElementwiseMode::kMin:

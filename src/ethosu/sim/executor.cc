@@ -309,7 +309,7 @@ bool Executor::put(uint32_t y, uint32_t x, uint32_t c, int64_t value, bool has_z
   }
   const uint32_t across = ceil_div(ofm.w, k_.block_w), deep = ceil_div(ofm.d, k_.block_d);
   const uint32_t block = (y / k_.block_h * across + x / k_.block_w) * deep + c / k_.block_d;
-  const auto from_end = static_cast<uint8_t>(std::min(k_.blocks() - 1 - block, 255u));
+  const auto from_end = static_cast<uint8_t>(std::min<uint32_t>(k_.blocks() - 1 - block, 255));
   return memory_.write(progress_, ofm.region, ofm.address(y, x, c), size, bytes, from_end, &fault_);
 }
 
