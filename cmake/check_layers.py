@@ -84,6 +84,8 @@ LAYERS = [
     ("capi", r"^capi/", ["runtime", "runtime/bind", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),
     ("tools", r"^tools/", ["embedded", "include", "texts"]),
+    # A driver that reads blobs with the code that wrote their rules; its fake hardware is the simulator.
+    ("samples/ethosu_driver", r"^samples/ethosu_driver/", ["include", "ethosu/isa", "ethosu/sim"]),
     ("samples", r"^samples/", ["include"]),
     ("python", r"^python/", []),
     ("tests", r"^(tests|benchmarks)/", None),  # anything
