@@ -22,9 +22,8 @@ uint64_t fetched_bytes(const Config& config, const Kernel& k) {
   return ifm + weights;
 }
 
-}  // namespace
-
-bool choose_block(const Config& config, Kernel* kernel) {
+// is_ordered: depth and weight order stay.
+bool choose(const Config& config, bool is_ordered, Kernel* kernel) {
   Kernel best;
   bool is_found = false;
   std::tuple<uint64_t, uint64_t, uint32_t> least = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
@@ -32,19 +31,24 @@ bool choose_block(const Config& config, Kernel* kernel) {
   const uint32_t end_h = std::min(kMaxBlockH, round_up(k.ofm.h, config.unit_h));
   const uint32_t end_w = std::min(kMaxBlockW, round_up(k.ofm.w, config.unit_w));
   const uint32_t whole_d = round_up(k.ofm.d, config.unit_d);
+  const auto try_order = [&](bool part_kernel) {
+    k.is_part_kernel_first = part_kernel;
+    if (!shram_use(config, k).fits) return;
+    const std::tuple<uint64_t, uint64_t, uint32_t> cost = {kernel_cycles(config, k), fetched_bytes(config, k),
+                                                           k.blocks()};
+    if (cost >= least) return;
+    least = cost, best = k, is_found = true;
+  };
   const auto try_block = [&] {
-    for (const bool part_kernel : {false, true}) {
-      if (part_kernel && k.kind != KernelKind::kConv) continue;
-      k.is_part_kernel_first = part_kernel;
-      if (!shram_use(config, k).fits) continue;
-      const std::tuple<uint64_t, uint64_t, uint32_t> cost = {kernel_cycles(config, k),
-                                                             fetched_bytes(config, k), k.blocks()};
-      if (cost >= least) continue;
-      least = cost, best = k, is_found = true;
-    }
+    try_order(false);
+    if (k.kind == KernelKind::kConv) try_order(true);
   };
   for (k.block_h = config.unit_h; k.block_h <= end_h; k.block_h += config.unit_h) {
     for (k.block_w = config.unit_w; k.block_w <= end_w; k.block_w += config.unit_w) {
+      if (is_ordered) {
+        try_order(kernel->is_part_kernel_first);
+        continue;
+      }
       // Parts of the depth are multiples of 16.
       for (k.block_d = 16; k.block_d < whole_d && k.block_d <= kMaxBlockD; k.block_d += 16) try_block();
       if (whole_d > kMaxBlockD) continue;
@@ -55,5 +59,11 @@ bool choose_block(const Config& config, Kernel* kernel) {
   if (is_found) *kernel = best;
   return is_found;
 }
+
+}  // namespace
+
+bool choose_block(const Config& config, Kernel* kernel) { return choose(config, false, kernel); }
+
+bool choose_block_extent(const Config& config, Kernel* kernel) { return choose(config, true, kernel); }
 
 }  // namespace qplan::ethosu::compiler

@@ -9,6 +9,9 @@ namespace qplan::ethosu::compiler {
 // Sets block and weight order: of the blocks that fit SHRAM the one with the least estimated
 // cycles, of equal ones the one that fetches least. False where none fits.
 bool choose_block(const Config& config, Kernel* kernel);
+// The same of height and width alone: the depth and the weight order are those that the weights are encoded
+// for.
+bool choose_block_extent(const Config& config, Kernel* kernel);
 
 }  // namespace qplan::ethosu::compiler
 

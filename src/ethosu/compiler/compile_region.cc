@@ -1,6 +1,11 @@
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "src/ethosu/compiler/blob_writer.h"
+#include "src/ethosu/compiler/block_choice.h"
+#include "src/ethosu/compiler/cascade.h"
 #include "src/ethosu/compiler/program.h"
 #include "src/ethosu/compiler/region.h"
 #include "src/packer/ir/cat.h"
@@ -15,27 +20,58 @@ using target::RegionRefused;
 
 class RegionCompiler {
  public:
-  RegionCompiler(const Config& config, const ir::Module& module, const ir::Function& region)
-      : config_(config), region_(region), plan_(plan_region(config, module, region)), stream_(config) {}
+  RegionCompiler(const Config& config, uint64_t sram_bytes, const ir::Module& module,
+                 const ir::Function& region)
+      : config_(config), region_(region), plan_(plan_region(config, module, region)), stream_(config) {
+    if (sram_bytes > 0) fit_into(sram_bytes);
+  }
 
   CompiledRegion run() {
     // Constants are not placed among the values: their region's size does not matter here.
     placement_ = place_values(plan_, 0);
     std::vector<RefusedNode> refused;
-    for (const RegionUnit& unit : plan_.units) {
+    auto cascade = cascades_.begin();
+    for (size_t u = 0; u < plan_.units.size(); ++u) {
+      const RegionUnit& unit = plan_.units[u];
+      const bool is_cascade = cascade != cascades_.end() && cascade->first == u;
       try {
-        emit(unit);
+        is_cascade ? emit(*cascade) : emit(unit);
       } catch (const PackError& error) {
         if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
         refused.push_back(
             {unit.node, {"ethosu.region.unit", error.what(), "use a configuration with more SHRAM"}});
       }
+      if (is_cascade) u = cascade++->last;
     }
     if (!refused.empty()) throw RegionRefused(std::move(refused));
     return finish();
   }
 
  private:
+  // Inputs, outputs and scratch memory, each at a multiple of 64 bytes as in the plan.
+  static uint64_t bytes_of(const RegionPlan& plan) {
+    constexpr uint64_t kAlignment = 64;
+    uint64_t bytes = 0;
+    for (const BlobRegion& region : place_values(plan, 0).regions)
+      bytes += (region.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return bytes;
+  }
+
+  // Values that are placed need more memory than what is in use at a time: then the limit is lowered by that.
+  void fit_into(uint64_t sram_bytes) {
+    constexpr int kTries = 8;
+    const RegionPlan whole = plan_;
+    uint64_t limit = sram_bytes, least = bytes_of(whole);
+    for (int i = 0; i < kTries && least > sram_bytes; ++i) {
+      RegionPlan plan = whole;
+      std::vector<Cascade> cascades = choose_cascades(config_, limit, &plan);
+      const uint64_t bytes = bytes_of(plan);
+      if (bytes < least) least = bytes, plan_ = std::move(plan), cascades_ = std::move(cascades);
+      if (bytes <= sram_bytes || bytes - sram_bytes >= limit) break;
+      limit -= bytes - sram_bytes;
+    }
+  }
+
   void emit(const RegionUnit& unit) {
     target::UnitCycles& cycles = result_.units.emplace_back();
     cycles.name = unit.unit.name;
@@ -56,6 +92,64 @@ class RegionCompiler {
                  copy_kernel(from, outputs[0]));
     }
     cycles.cycles = stream_.cycles() - before;
+  }
+
+  // The kernel of a unit of a cascade, as a whole; its block is for so many rows at a time.
+  Kernel whole_kernel(const RegionUnit& unit, bool is_estimate, uint32_t block_rows) {
+    std::vector<FeatureMap> inputs, outputs;
+    for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, placement_, v));
+    for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, placement_, v));
+    std::vector<Kernel> kernels;
+    StreamWriter stream(config_, &kernels);
+    unit.unit.emit({config_, inputs, outputs, constants_, stream, is_estimate, block_rows});
+    return kernels.at(0);
+  }
+
+  void emit(const Cascade& cascade) {
+    std::vector<Kernel> kernels;
+    for (size_t u = cascade.first; u <= cascade.last; ++u)
+      kernels.push_back(whole_kernel(plan_.units[u], true, 0));
+    const std::vector<CascadeStep> steps = cascade_steps(cascade, kernels);
+    const size_t names = result_.units.size();
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const RegionUnit& unit = plan_.units[cascade.first + i];
+      result_.units.emplace_back().name = unit.unit.name;
+      kernels[i] = whole_kernel(unit, false, usual_rows(steps, i));
+    }
+    std::map<std::tuple<size_t, uint32_t, uint32_t>, std::pair<uint32_t, uint32_t>> extents;
+    for (const CascadeStep& step : steps) {
+      const size_t i = step.index;
+      // Which of the kernel's inputs is the value between it and the unit before.
+      const auto rows_of = [&](const FeatureMap& map) -> uint32_t {
+        if (i == 0) return 0;
+        const FeatureMap& between = kernels[i - 1].ofm;
+        const bool is_it = map.region == between.region && map.base[0] == between.base[0];
+        return is_it ? cascade.buffer_rows[i - 1] : 0;
+      };
+      const std::string& name = result_.units[names + i].name;
+      Kernel k = kernel_of_rows(kernels[i], step.output, rows_of(kernels[i].ifm), rows_of(kernels[i].ifm2),
+                                i + 1 < kernels.size() ? cascade.buffer_rows[i] : 0);
+      const auto [extent, is_new] = extents.try_emplace({i, k.ofm.h, k.ifm.h});
+      if (is_new) {
+        if (!choose_block_extent(config_, &k))
+          refuse_unit(name, "no block of its rows fits the device's SHRAM");
+        extent->second = {k.block_h, k.block_w};
+      }
+      std::tie(k.block_h, k.block_w) = extent->second;
+      const uint64_t before = stream_.cycles();
+      if (stream_.labels().size() < kMaxLabels / 2) stream_.label(name);
+      stream_.add(k);
+      result_.units[names + i].cycles += stream_.cycles() - before;
+    }
+  }
+
+  // The rows that most steps of a unit have.
+  static uint32_t usual_rows(const std::vector<CascadeStep>& steps, size_t index) {
+    std::map<uint32_t, uint32_t> counts;
+    for (const CascadeStep& step : steps) {
+      if (step.index == index) ++counts[step.output.end - step.output.begin];
+    }
+    return std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
   }
 
   CompiledRegion finish() {
@@ -94,7 +188,8 @@ class RegionCompiler {
 
   const Config& config_;
   const ir::Function& region_;
-  const RegionPlan plan_;
+  RegionPlan plan_;
+  std::vector<Cascade> cascades_;
   Placement placement_;
   ConstantData constants_;
   StreamWriter stream_;
@@ -103,11 +198,11 @@ class RegionCompiler {
 
 }  // namespace
 
-CompiledRegion compile_region(const Config& config, uint64_t /*sram_bytes*/, const ir::Module& module,
+CompiledRegion compile_region(const Config& config, uint64_t sram_bytes, const ir::Module& module,
                               const ir::Function& region) {
   const ir::Node& first = region.nodes()[0];
   if (first.op != nullptr && first.op->name == op::kProgramOperator) return compile_program(config, region);
-  return RegionCompiler(config, module, region).run();
+  return RegionCompiler(config, sram_bytes, module, region).run();
 }
 
 }  // namespace qplan::ethosu::compiler

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "src/ethosu/compiler/block_choice.h"
 #include "src/ethosu/compiler/unit.h"
 #include "src/ethosu/compiler/weight_encoder.h"
 #include "src/ethosu/isa/weights.h"
@@ -133,7 +132,7 @@ void emit_layer(const LayerData& data, const UnitContext& context) {
   };
   k.ifm.h = used(k.ofm.h, k.stride_y, k.window_h, k.pad_top, k.pad_bottom);
   k.ifm.w = used(k.ofm.w, k.stride_x, k.window_w, k.pad_left, k.pad_right);
-  if (!choose_block(context.config, &k)) refuse_unit(data.name, "no block of it fits the device's SHRAM");
+  set_block(context, data.name, &k);
   for (uint32_t core = 0; core < k.cores && !context.is_estimate; ++core) add_core(context, data, core, &k);
   context.stream.add(k);
 }

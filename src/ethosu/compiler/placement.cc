@@ -21,7 +21,7 @@ uint64_t aligned(uint64_t bytes) {
 uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& plan,
                         std::vector<Placement::Place>* places) {
   std::vector<size_t> order = values, placed;
-  std::ranges::stable_sort(order, std::greater(), [&](size_t v) { return plan.values[v].bytes(); });
+  std::ranges::stable_sort(order, std::greater(), [&](size_t v) { return plan.values[v].storage_bytes(); });
   uint64_t size = 0;
   for (const size_t v : order) {
     const RegionValue& value = plan.values[v];
@@ -30,16 +30,16 @@ uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& pla
       const RegionValue& o = plan.values[other];
       const bool meets = o.first <= value.last && value.first <= o.last;
       const uint64_t begin = (*places)[other].offset;
-      if (meets) taken.emplace_back(begin, begin + aligned(o.bytes()));
+      if (meets) taken.emplace_back(begin, begin + aligned(o.storage_bytes()));
     }
     std::ranges::sort(taken);
     uint64_t at = 0;
     for (const auto& [begin, end] : taken) {
-      if (at + value.bytes() <= begin) break;
+      if (at + value.storage_bytes() <= begin) break;
       at = std::max(at, end);
     }
     (*places)[v] = {kScratchRegion, at};
-    size = std::max(size, at + aligned(value.bytes()));
+    size = std::max(size, at + aligned(value.storage_bytes()));
     placed.push_back(v);
   }
   return size;

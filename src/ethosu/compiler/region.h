@@ -23,9 +23,14 @@ struct RegionValue {
   bool is_part = false;  // along `axis`, from `begin` on; else as many bytes as the whole
   size_t axis = 0, begin = 0;
   uint32_t first = 0, last = 0;  // units that write it and read it
+  // Rows of the image that are in memory at a time, row y at y modulo this; 0: all of them.
+  uint32_t buffer_rows = 0;
 
   bool is_border() const { return param || output; }
   uint64_t bytes() const { return static_cast<uint64_t>(type.size_bytes()); }
+  uint64_t storage_bytes() const {
+    return buffer_rows == 0 ? bytes() : bytes() / static_cast<uint64_t>(image_of(type)->h) * buffer_rows;
+  }
 };
 
 struct RegionUnit {

@@ -16,7 +16,8 @@ constexpr uint16_t kWidth0 = 0x0A, kHeight0 = 0x0B, kHeight1 = 0x0C, kRegion = 0
 
 }  // namespace
 
-StreamWriter::StreamWriter(const Config& config) : config_(config), time_(config) {
+StreamWriter::StreamWriter(const Config& config, std::vector<Kernel>* kernels)
+    : config_(config), added_(kernels), time_(config) {
   if (config.cores > 1) set(kParallelMode, config.cores - 1);
 }
 
@@ -123,6 +124,7 @@ void StreamWriter::label(std::string name) {
 }
 
 void StreamWriter::add(Kernel k) {
+  if (added_ != nullptr) return added_->push_back(std::move(k));
   const ShramUse use = shram_use(config_, k);
   set_map(k.ifm, kIfmZeroPoint, kIfmRegion, kIfmBase0);
   set(kIfmPrecision, precision_of(k.ifm, 2) | k.scale_mode << 8);

@@ -22,7 +22,8 @@ struct Label {
 
 class StreamWriter {
  public:
-  explicit StreamWriter(const Config& config);
+  // kernels: gets those that are added, instead of the stream.
+  explicit StreamWriter(const Config& config, std::vector<Kernel>* kernels = nullptr);
 
   void label(std::string name);
   // SHRAM registers and BLOCKDEP are set here; the block is chosen.
@@ -52,6 +53,7 @@ class StreamWriter {
   void set_output(const Kernel& kernel);
 
   const Config& config_;
+  std::vector<Kernel>* added_;
   std::vector<uint32_t> words_;
   std::vector<Label> labels_;
   std::map<uint16_t, uint16_t> values0_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/ethosu/compiler/block_choice.h"
+#include "src/ethosu/compiler/cascade.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 
@@ -58,9 +59,18 @@ void set_dense(FeatureMap* map) {
   map->stride_c = element;
 }
 
+void set_block(const UnitContext& context, const std::string& name, Kernel* kernel) {
+  const uint32_t rows = context.block_rows == 0 ? kernel->ofm.h : std::min(context.block_rows, kernel->ofm.h);
+  const uint32_t begin = (kernel->ofm.h - rows) / 2;
+  Kernel k = rows == kernel->ofm.h ? *kernel : kernel_of_rows(*kernel, {begin, begin + rows}, 0, 0, 0);
+  if (!choose_block(context.config, &k)) refuse_unit(name, "no block of it fits the device's SHRAM");
+  kernel->block_h = k.block_h, kernel->block_w = k.block_w, kernel->block_d = k.block_d;
+  kernel->is_part_kernel_first = k.is_part_kernel_first;
+}
+
 void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel) {
   kernel.cores = context.config.cores;
-  if (!choose_block(context.config, &kernel)) refuse_unit(name, "no block of it fits the device's SHRAM");
+  set_block(context, name, &kernel);
   context.stream.add(kernel);
 }
 

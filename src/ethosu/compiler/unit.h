@@ -49,6 +49,8 @@ struct UnitContext {
   ConstantData& constants;
   StreamWriter& stream;
   bool is_estimate;  // cycles alone are of interest: constants are left out
+  // Rows of the output at a time, for which blocks are chosen; 0: all of them.
+  uint32_t block_rows = 0;
 };
 
 struct Unit {
@@ -83,7 +85,9 @@ Unit read_split_unit(const Candidate& candidate);
 [[noreturn]] void refuse_unit(const std::string& name, const std::string& reason);
 // A dense map's strides, for h x w x d elements.
 void set_dense(FeatureMap* map);
-// Chooses the block; refuses where none fits.
+// Sets block and weight order; refuses where no block fits.
+void set_block(const UnitContext& context, const std::string& name, Kernel* kernel);
+// With its block.
 void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel);
 // The accumulators of a kernel before they are scaled, as 1 x 1 averages: copies, clamps and rescales.
 Kernel copy_kernel(const FeatureMap& from, const FeatureMap& to);

@@ -1,4 +1,5 @@
-// Random layers on random configurations: the device's bytes are the reference kernels', without a hazard.
+// Random layers on random configurations, with and without a limit of memory: the device's bytes are the
+// reference kernels', without a hazard.
 // $QPLAN_ETHOSU_LAYERS sets how many (default 60; each on three configurations).
 #include <gtest/gtest.h>
 
@@ -181,15 +182,17 @@ size_t num_layers() {
 }
 
 TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
-  size_t placed = 0, regions = 0;
+  size_t placed = 0, regions = 0, in_rows = 0;
+  constexpr const char* kMemories[] = {"", ",sram=1", ",sram=2K"};
   for (size_t seed = 1; seed <= num_layers(); ++seed) {
     const std::string text = Network(seed).text();
     const ir::Module module = text::parse(text, "test");
     for (size_t i = 0; i < 3; ++i) {
       const Config& config = kConfigs[(seed + 2 * i + i / 2) % kNumConfigs];
-      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + config.name + ":\n" +
+      const std::string target = config.name + std::string(kMemories[(i + seed / 3) % 3]);
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + target + ":\n" +
                    (text.size() < 2000 ? text : text.substr(0, 2000)));
-      const std::vector<target::Target> targets = pipeline::parse_targets(std::string(config.name) + ", cpu");
+      const std::vector<target::Target> targets = pipeline::parse_targets(target + ", cpu");
       partition::PartitionOptions options;
       options.cost_gate = false;
       const partition::CompiledPartition result = partition::compile_partition(module, targets, options);
@@ -210,6 +213,7 @@ TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
         ASSERT_TRUE(result.code[r].has_value());
         const Simulated simulated = simulate_region(config, function, *result.code[r], inputs);
         ASSERT_FALSE(simulated.outcome.fault.is_set()) << simulated.outcome.fault.text;
+        in_rows += simulated.outcome.kernels > 2 * function.nodes().size() ? 1 : 0;
         const auto expected = vta::compiler::run_on_cpu(result.placed.module, function, inputs);
         ASSERT_EQ(simulated.outputs.size(), expected.size());
         for (size_t o = 0; o < expected.size(); ++o) {
@@ -221,8 +225,10 @@ TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
       }
     }
   }
-  std::cout << regions << " regions with " << placed << " operators on the device\n";
+  std::cout << regions << " regions with " << placed << " operators on the device, " << in_rows
+            << " of them a few rows at a time\n";
   EXPECT_GT(placed, 2 * num_layers());
+  EXPECT_GT(in_rows, num_layers() / 6);
 }
 
 }  // namespace

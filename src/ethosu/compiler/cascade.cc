@@ -1,0 +1,297 @@
+#include "src/ethosu/compiler/cascade.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace qplan::ethosu::compiler {
+namespace {
+
+FeatureMap rows_of(FeatureMap map, RowRange rows, uint32_t memory_rows) {
+  const uint64_t base = map.base[0];
+  const uint32_t at = memory_rows == 0 ? rows.begin : rows.begin % memory_rows;
+  map.h = rows.end - rows.begin;
+  map.base[0] = base + at * map.stride_y;
+  map.height0 = map.height1 = map.h;
+  if (memory_rows != 0 && at + map.h > memory_rows) {
+    // The rows after the end of the memory are at its beginning: the lower tile.
+    map.height0 = map.height1 = memory_rows - at;
+    map.base[2] = base;
+  }
+  return map;
+}
+
+// Steps in order. Each unit makes no more rows than the one after it needs next.
+class Steps {
+ public:
+  Steps(const Cascade& cascade, const std::vector<Kernel>& kernels)
+      : cascade_(cascade), kernels_(kernels), made_(kernels.size()), needed_(kernels.size()) {}
+
+  std::vector<CascadeStep> run() {
+    const uint32_t height = kernels_.back().ofm.h;
+    for (uint32_t end = 0; end < height;) {
+      end = std::min(height, end + cascade_.rows);
+      make(kernels_.size() - 1, end);
+    }
+    return std::move(steps_);
+  }
+  // Rows of the output of unit `index` that are in use at a time.
+  uint32_t needed(size_t index) const { return needed_[index]; }
+
+ private:
+  void make(size_t index, uint32_t end) {
+    while (made_[index] < end) {
+      RowRange output = {made_[index], end};
+      if (index < cascade_.buffer_rows.size()) {
+        // Not beyond the end of its memory.
+        const uint32_t rows = cascade_.buffer_rows[index];
+        output.end = std::min(end, (output.begin / rows + 1) * rows);
+      }
+      if (index > 0) {
+        const RowRange input = input_rows(kernels_[index], output);
+        make(index - 1, input.end);
+        needed_[index - 1] = std::max(needed_[index - 1], made_[index - 1] - input.begin);
+      }
+      steps_.push_back({index, output});
+      made_[index] = output.end;
+    }
+  }
+
+  const Cascade& cascade_;
+  const std::vector<Kernel>& kernels_;
+  std::vector<uint32_t> made_, needed_;
+  std::vector<CascadeStep> steps_;
+};
+
+constexpr size_t kMostUnits = 12;
+constexpr uint32_t kLeastHeight = 4;
+constexpr uint32_t kRowsAtATime[] = {1, 2, 4, 8, 16};
+
+class Chooser {
+ public:
+  Chooser(const Config& config, uint64_t bytes, RegionPlan* plan)
+      : bytes_(bytes), plan_(*plan), kernels_(plan->units.size()), is_taken_(plan->units.size()) {
+    for (size_t u = 0; u < plan_.units.size(); ++u) kernels_[u] = kernel_of(config, plan_.units[u]);
+  }
+
+  // At each turn the cascade that helps most; then without those that turned out to be needless, and with as
+  // many rows at a time as there is room for.
+  std::vector<Cascade> run() {
+    const std::vector<RegionValue> whole = plan_.values;
+    uint64_t excess = needs_of(whole).excess;
+    while (excess > 0) {
+      std::optional<Choice> best;
+      for (size_t first = 0; first < plan_.units.size(); ++first) {
+        for (size_t last = first + 1; is_chain(first, last); ++last) {
+          for (const uint32_t rows : kRowsAtATime) try_cascade(first, last, rows, &best);
+        }
+      }
+      if (!best || best->excess >= excess) break;
+      excess = best->excess;
+      take(*best);
+    }
+    const uint64_t most = std::max(bytes_, needs_of(plan_.values).most);
+    const auto fits = [&](const std::vector<Cascade>& cascades) {
+      plan_.values = whole;
+      for (const Cascade& cascade : cascades) plan_.values = values_with(cascade);
+      return needs_of(plan_.values).most <= most;
+    };
+    for (size_t c = cascades_.size(); c-- > 0;) {
+      std::vector<Cascade> fewer = cascades_;
+      fewer.erase(fewer.begin() + static_cast<int64_t>(c));
+      if (fits(fewer)) cascades_ = std::move(fewer);
+    }
+    for (size_t c = 0; c < cascades_.size(); ++c) {
+      for (const uint32_t rows : kRowsAtATime) {
+        const Cascade& now = cascades_[c];
+        if (rows <= now.rows || rows >= kernels_[now.last]->ofm.h) continue;
+        std::vector<Cascade> wider = cascades_;
+        wider[c] = cascade_of(now.first, now.last, rows);
+        if (fits(wider)) cascades_ = std::move(wider);
+      }
+    }
+    (void)fits(cascades_);
+    std::ranges::sort(cascades_, {}, &Cascade::first);
+    return std::move(cascades_);
+  }
+
+ private:
+  struct Choice {
+    Cascade cascade;
+    uint64_t excess = 0;
+    size_t steps = 0;
+  };
+
+  // The kernel of a unit that may be computed in rows: one kernel, whose result does not depend on what the
+  // rest of the map is.
+  std::optional<Kernel> kernel_of(const Config& config, const RegionUnit& unit) const {
+    if (!unit.unit.emit || unit.unit.parts != Unit::Parts::kNone) return std::nullopt;
+    const Placement nowhere = {std::vector<Placement::Place>(plan_.values.size()), {}, {}, {}};
+    std::vector<FeatureMap> inputs, outputs;
+    for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, nowhere, v));
+    for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, nowhere, v));
+    ConstantData constants;
+    std::vector<Kernel> kernels;
+    StreamWriter stream(config, &kernels);
+    try {
+      unit.unit.emit({config, inputs, outputs, constants, stream, true});
+    } catch (const PackError& error) {
+      if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+      return std::nullopt;  // the compiler says so when it comes to the unit
+    }
+    if (kernels.size() != 1) return std::nullopt;
+    const Kernel& k = kernels[0];
+    // Averages with padding are told by their padding, which the rows in the middle have not.
+    const bool is_padded_average =
+        k.kind == KernelKind::kPool && k.pool == PoolMode::kAverage && !k.has_scale;
+    if (k.uses_table() || k.upscale != Upscale::kNone || is_padded_average || k.ofm.h < kLeastHeight ||
+        k.ofm.h != outputs[0].h)
+      return std::nullopt;
+    return k;
+  }
+
+  // Whether the value is between two units alone.
+  bool is_between(size_t writer, size_t reader) const {
+    const RegionUnit &from = plan_.units[writer], &to = plan_.units[reader];
+    if (from.outputs.size() != 1) return false;
+    const size_t v = from.outputs[0];
+    const RegionValue& value = plan_.values[v];
+    if (value.is_border() || value.whole != v || std::ranges::count(to.inputs, v) != 1) return false;
+    for (size_t other = 0; other < plan_.values.size(); ++other) {
+      if (other != v && plan_.values[other].whole == v) return false;
+    }
+    const auto readers = std::ranges::count_if(
+        plan_.units, [&](const RegionUnit& u) { return std::ranges::count(u.inputs, v) > 0; });
+    // Rows that all output rows read are no rows.
+    const bool is_repeated = kernels_[reader]->broadcast_h && value_height(v) < kernels_[reader]->ofm.h;
+    return readers == 1 && !is_repeated;
+  }
+  uint32_t value_height(size_t v) const { return static_cast<uint32_t>(image_of(plan_.values[v].type)->h); }
+
+  bool is_chain(size_t first, size_t last) const {
+    if (last >= plan_.units.size() || last - first >= kMostUnits) return false;
+    for (size_t u = first; u <= last; ++u) {
+      if (!kernels_[u] || is_taken_[u]) return false;
+    }
+    for (size_t u = first; u < last; ++u) {
+      if (!is_between(u, u + 1)) return false;
+    }
+    return true;
+  }
+
+  // With lifetimes and rows of the values as the cascade has them.
+  std::vector<RegionValue> values_with(const Cascade& cascade) const {
+    std::vector<RegionValue> values = plan_.values;
+    const uint32_t begin = plan_.units[cascade.first].node, end = plan_.units[cascade.last].node;
+    for (size_t u = cascade.first; u <= cascade.last; ++u) {
+      const auto extend = [&](size_t v) {
+        while (values[v].whole != v) v = values[v].whole;
+        values[v].first = std::min(values[v].first, begin), values[v].last = std::max(values[v].last, end);
+      };
+      for (const size_t v : plan_.units[u].inputs) {
+        // An input from outside is read until the end.
+        size_t root = v;
+        while (values[root].whole != root) root = values[root].whole;
+        values[root].last = std::max(values[root].last, end);
+      }
+      extend(plan_.units[u].outputs[0]);
+      if (u < cascade.last)
+        values[plan_.units[u].outputs[0]].buffer_rows = cascade.buffer_rows[u - cascade.first];
+    }
+    return values;
+  }
+
+  // Bytes in use while a unit runs: the most, and what is above the limit, summed over the units.
+  struct Needs {
+    uint64_t most = 0, excess = 0;
+  };
+  Needs needs_of(const std::vector<RegionValue>& values) const {
+    Needs needs;
+    for (const RegionUnit& unit : plan_.units) {
+      uint64_t live = 0;
+      for (size_t v = 0; v < values.size(); ++v) {
+        const RegionValue& value = values[v];
+        const bool is_live = value.is_border() || (value.first <= unit.node && unit.node <= value.last);
+        if (value.whole == v && is_live) live += value.storage_bytes();
+      }
+      needs.most = std::max(needs.most, live);
+      needs.excess += live > bytes_ ? live - bytes_ : 0;
+    }
+    return needs;
+  }
+
+  std::vector<Kernel> kernels_of(size_t first, size_t last) const {
+    std::vector<Kernel> kernels;
+    for (size_t u = first; u <= last; ++u) kernels.push_back(*kernels_[u]);
+    return kernels;
+  }
+
+  Cascade cascade_of(size_t first, size_t last, uint32_t rows) const {
+    Cascade cascade;
+    cascade.first = first, cascade.last = last, cascade.rows = rows;
+    const std::vector<Kernel> kernels = kernels_of(first, last);
+    Steps steps(cascade, kernels);
+    (void)steps.run();
+    std::vector<uint32_t> buffer_rows;
+    for (size_t i = 0; i + 1 < kernels.size(); ++i) buffer_rows.push_back(steps.needed(i));
+    cascade.buffer_rows = std::move(buffer_rows);
+    return cascade;
+  }
+
+  void try_cascade(size_t first, size_t last, uint32_t rows, std::optional<Choice>* best) const {
+    if (kernels_[last]->ofm.h <= rows) return;
+    Choice choice;
+    choice.cascade = cascade_of(first, last, rows);
+    choice.excess = needs_of(values_with(choice.cascade)).excess;
+    choice.steps = cascade_steps(choice.cascade, kernels_of(first, last)).size();
+    if (*best && std::tie((*best)->excess, (*best)->steps) <= std::tie(choice.excess, choice.steps)) return;
+    *best = std::move(choice);
+  }
+
+  void take(const Choice& choice) {
+    plan_.values = values_with(choice.cascade);
+    for (size_t u = choice.cascade.first; u <= choice.cascade.last; ++u) is_taken_[u] = true;
+    cascades_.push_back(choice.cascade);
+  }
+
+  const uint64_t bytes_;
+  RegionPlan& plan_;
+  std::vector<std::optional<Kernel>> kernels_;  // of units that may be in a cascade
+  std::vector<bool> is_taken_;
+  std::vector<Cascade> cascades_;
+};
+
+}  // namespace
+
+RowRange input_rows(const Kernel& k, RowRange output) {
+  if (k.kind == KernelKind::kElementwise) return output;
+  const int64_t begin = int64_t{output.begin} * k.stride_y - k.pad_top;
+  const int64_t end = int64_t{output.end - 1} * k.stride_y - k.pad_top + k.window_h;
+  return {static_cast<uint32_t>(std::max<int64_t>(0, begin)),
+          static_cast<uint32_t>(std::min<int64_t>(end, k.ifm.h))};
+}
+
+Kernel kernel_of_rows(const Kernel& kernel, RowRange output, uint32_t ifm_rows, uint32_t ifm2_rows,
+                      uint32_t ofm_rows) {
+  Kernel k = kernel;
+  const RowRange input = input_rows(kernel, output);
+  k.ofm = rows_of(kernel.ofm, output, ofm_rows);
+  k.ifm = rows_of(kernel.ifm, input, ifm_rows);
+  if (kernel.has_ifm2 && !kernel.broadcast_h) k.ifm2 = rows_of(kernel.ifm2, output, ifm2_rows);
+  if (kernel.kind == KernelKind::kElementwise) return k;
+  const int64_t top = int64_t{kernel.pad_top} - int64_t{output.begin} * kernel.stride_y;
+  k.pad_top = static_cast<uint32_t>(std::max<int64_t>(0, top));
+  k.pad_bottom = (k.ofm.h - 1) * k.stride_y + k.window_h - k.pad_top - k.ifm.h;
+  return k;
+}
+
+std::vector<CascadeStep> cascade_steps(const Cascade& cascade, const std::vector<Kernel>& kernels) {
+  return Steps(cascade, kernels).run();
+}
+
+std::vector<Cascade> choose_cascades(const Config& config, uint64_t bytes, RegionPlan* plan) {
+  return Chooser(config, bytes, plan).run();
+}
+
+}  // namespace qplan::ethosu::compiler
