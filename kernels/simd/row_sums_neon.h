@@ -29,6 +29,12 @@ __attribute__((noinline)) uint8x16_t load_tail(const uint8_t* from, uint32_t cou
   return as_bytes(load_vector(from, count));
 }
 
+// All bits of the last `count` bytes of 16.
+inline uint8x16_t last_bytes(uint32_t count) {
+  const uint8x16_t index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return vcgeq_u8(index, vdupq_n_u8(static_cast<uint8_t>(16 - count)));
+}
+
 // The sums of kRows rows `stride` bytes apart, in the first lanes.
 template <uint32_t kRows, bool kSigned>
 __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const uint8_t* first,
@@ -36,6 +42,7 @@ __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const u
   VecI32 sums[4] = {set_ints(0), set_ints(0), set_ints(0), set_ints(0)};
   const uint32_t tail = g.tap_bytes % kBytes, whole = g.tap_bytes - tail;
   const size_t offsets[4] = {0, stride, 2 * stride, 3 * stride};
+  const uint8x16_t is_last = last_bytes(tail);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
     const uint8_t* at = first + g.tap_offsets[t];
     for (const uint8_t* end = at + whole; at != end; at += kBytes) {
@@ -47,8 +54,13 @@ __attribute__((always_inline)) inline VecI32 sums_of_rows(const Gemm& g, const u
     if (tail == 0) continue;
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kRows; ++p) {
-      const uint8x16_t bytes =
-          tail == 8 ? vcombine_u8(vld1_u8(at + offsets[p]), vcreate_u8(0)) : load_tail(at + offsets[p], tail);
+      const uint8_t* from = at + offsets[p];
+      uint8x16_t bytes;
+      if (whole != 0) {  // the last 16 bytes of the tap, of which some are summed already
+        bytes = vandq_u8(vld1q_u8(from + tail - kBytes), is_last);
+      } else {
+        bytes = tail == 8 ? vcombine_u8(vld1_u8(from), vcreate_u8(0)) : load_tail(from, tail);
+      }
       sums[p] = add_sums_of_bytes<kSigned>(sums[p], bytes);
     }
   }
