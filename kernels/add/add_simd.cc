@@ -126,7 +126,7 @@ struct FloatAddLanes {
 template <bool kSigned>
 inline void add_float_of(const AddArgs& args, uint32_t begin, uint32_t end) {
   const FloatAddLanes<kSigned> lanes(args);
-  for_each_vector_pair(args, begin, end, [&](const VectorPair& pair) {
+  for_each_vector_pair(args, begin, end, [lanes](const VectorPair& pair) {
     const VecI32 a = load_repeated(pair.a, pair.a_step, pair.count);
     const VecI32 b = load_repeated(pair.b, pair.b_step, pair.count);
     store_vector(pair.output, lanes.outputs(a, b), pair.count);

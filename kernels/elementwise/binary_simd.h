@@ -67,11 +67,16 @@ inline void for_each_vector_pair(const Args& args, uint32_t begin, uint32_t end,
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   for_each_broadcast_run(args.broadcast, range.begin, range.end,
                          [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
-                           for (uint64_t i = 0; i < count; i += kBytes) {
-                             const uint32_t now =
-                                 count - i < kBytes ? static_cast<uint32_t>(count - i) : kBytes;
-                             compute(VectorPair{a + a_at + i * a_step, b + b_at + i * b_step, a_step, b_step,
-                                                output + out + i, now});
+                           // Copies, which outputs, as bytes, cannot change.
+                           const Compute own_compute = compute;
+                           const uint64_t own_a_step = a_step, own_b_step = b_step;
+                           VectorPair pair = {a + a_at, b + b_at, own_a_step, own_b_step, output + out, 0};
+                           for (; count != 0; count -= pair.count) {
+                             pair.count = count < kBytes ? static_cast<uint32_t>(count) : kBytes;
+                             own_compute(pair);
+                             pair.a += kBytes * own_a_step;
+                             pair.b += kBytes * own_b_step;
+                             pair.output += kBytes;
                            }
                          });
 }
