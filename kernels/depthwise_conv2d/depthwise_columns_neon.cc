@@ -9,6 +9,7 @@
 #include "kernels/depthwise_conv2d/depthwise_columns.h"
 #include "kernels/depthwise_conv2d/depthwise_weights_neon.h"
 #include "kernels/simd/neon.h"
+#include "kernels/simd/plain_bytes_neon.h"
 
 namespace qplan::depthwise_columns_neon {
 namespace {
@@ -156,10 +157,11 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   WindowWeights weights;
   weights.load<kTwoPixels>(a, channel);
   const uint8x16_t sign_bias = vdupq_n_u8(a.input_dtype == Dtype::kS8 ? 0 : 0x80);
-  const OutputBytes bytes(a);
+  const EpilogueBytes<Epilogue> bytes(a);
   const Epilogue first(a, channel), second(a, channel + 4);
   const Epilogue third(a, channel + (kTwoPixels ? 0 : kCount - 8)),
       fourth(a, channel + (kTwoPixels ? 4 : kCount - 4));
+  const float* offsets = kHasOffset<Epilogue> ? a.float_offset + channel : nullptr;
   const int32_t* bias = row.parts.bias + channel;
   uint8_t* out = row.output + channel;
   // The outputs of 8 channels, of 16 of them or of 8 of two pixels.
@@ -171,11 +173,24 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
       sums.of[i] = load_ints(bias + 4 * (kTwoPixels ? i % 2 : i));
     }
     add_products<kLanesAtOnce, kSplit>(weights, sign_bias, tap, sums);
-    const VecI32 low = first.outputs(sums.of[0]), high = second.outputs(sums.of[1]);
+    if constexpr (kHasOffset<Epilogue>) __asm__("" : "+r"(offsets));
+    const auto outputs = [&](const Epilogue& epilogue, uint32_t i) __attribute__((always_inline)) {
+      if constexpr (kHasOffset<Epilogue>) {
+        return Epilogue(epilogue.scale, load_reals(offsets + 4 * (kTwoPixels ? i % 2 : i)))
+            .outputs(sums.of[i]);
+      } else {
+        return epilogue.outputs(sums.of[i]);
+      }
+    };
+    const VecI32 low = outputs(first, 0), high = outputs(second, 1);
     if constexpr (kLanesAtOnce == 16) {
-      store_ints(out, bytes.pack(low, high, third.outputs(sums.of[2]), fourth.outputs(sums.of[3])));
+      VecI32 packed[1] = {bytes.pack(low, high, outputs(third, 2), outputs(fourth, 3))};
+      bytes.finish(packed);
+      store_ints(out, packed[0]);
     } else {
-      vst1_u8(out, vget_low_u8(as_bytes(bytes.pack(low, high, low, high))));
+      VecI32 packed[1] = {bytes.pack(low, high, low, high)};
+      bytes.finish(packed);
+      vst1_u8(out, vget_low_u8(as_bytes(packed[0])));
     }
     out += kTwoPixels && kLanesAtOnce == 16 ? 2 * size_t{a.output_c} : a.output_c;
   };
@@ -257,7 +272,7 @@ __attribute__((noinline)) void run_rows(const DepthwiseConv2dArgs& a, uint32_t b
   for (uint32_t work_item = begin; work_item < end; ++work_item) {
     const Row row = row_of(a, work_item, parts);
     for (uint32_t channel = 0; channel < a.input_c; channel += 16) {
-      with_epilogue(a, channel, [&](auto kind) {
+      with_epilogue_of_bytes(a, channel, [&](auto kind) {
         using Epilogue = typename decltype(kind)::Epilogue;
         parts.is_split[channel / 16] != 0 ? run_block<Epilogue, true>(a, row, channel)
                                           : run_block<Epilogue, false>(a, row, channel);

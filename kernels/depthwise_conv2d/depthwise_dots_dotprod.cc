@@ -85,6 +85,21 @@ inline uint32_t rows_outside(const DepthwiseConv2dArgs& a, uint32_t y, uint32_t 
   return outside;
 }
 
+// Whether a column is known to be within the image.
+template <bool kIsWithin>
+struct Within {
+  static constexpr bool kValue = kIsWithin;
+};
+
+// The windows of a row, from its first one on, of which the last kStride columns are within the image.
+template <uint32_t kStride>
+inline uint32_t windows_within(const DepthwiseConv2dArgs& a) {
+  constexpr uint32_t kBefore = 3 - kStride;  // columns of the first window that are loaded before
+  if (a.pad_left > kBefore || a.input_w + a.pad_left < kBefore) return 0;
+  const uint32_t windows = (a.input_w + a.pad_left - kBefore) / kStride;
+  return windows < a.output_w ? windows : a.output_w;
+}
+
 inline int8x16_t and_not(int8x16_t v, int8x16_t mask) { return vbicq_s8(v, mask); }
 
 // kRows rows of outputs at a time: 2 at stride 1, else 1. The sums begin with 128 times the weights where the
@@ -159,8 +174,9 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   const uint8_t sign = a.input_dtype == Dtype::kS8 ? 0 : 0x80;
   const int8x16_t sign_bias = vreinterpretq_s8_u8(vdupq_n_u8(sign));
   const int8x16_t padding = vreinterpretq_s8_u8(vdupq_n_u8(static_cast<uint8_t>(a.pad_value) ^ sign));
-  const typename EpilogueBytes<Epilogue>::Type bytes(a);
+  const EpilogueBytes<Epilogue> bytes(a);
   const Epilogue first(a, channel), second(a, channel + 4);
+  const float* offsets = kHasOffset<Epilogue> ? a.float_offset + channel : nullptr;
 
   const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{rows.image} * a.input_h * row_bytes;
   const size_t pixel = a.input_c, out_row = a.output_w * pixel;
@@ -176,9 +192,9 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     // Where the next column is, as an offset that all rows share. It wraps below 0, and so is past the row,
     // for columns left of the image.
     size_t at = size_t{channel} - a.pad_left * pixel;
-    const auto next_column = [&]() __attribute__((always_inline)) {
+    const auto next_column = [&](auto is_inside) __attribute__((always_inline)) {
       Column loaded;
-      if (at < row_bytes) {
+      if (decltype(is_inside)::kValue || at < row_bytes) {
         loaded = column_of(vld1_u8(inputs[0] + at), vld1_u8(inputs[1] + at), vld1_u8(inputs[2] + at),
                            kRows == 2 ? vld1_u8(inputs[kRows + 1] + at) : vcreate_u8(0));
         if constexpr (Kind::kChangesSign) {
@@ -193,17 +209,17 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
     uint8_t* out = out_at;
     uint8_t* second_out = out_at + out_row;
     // The outputs of a window, whose last kStride columns are loaded.
-    const auto window = [&](const Column& left, Column& middle, Column& right)
+    const auto window = [&](auto is_inside, const Column& left, Column& middle, Column& right)
         __attribute__((always_inline)) {
-      if constexpr (kStride == 2) middle = next_column();
-      right = next_column();
+      if constexpr (kStride == 2) middle = next_column(is_inside);
+      right = next_column(is_inside);
       VecI32 outputs[2][2];
 #pragma GCC unroll 2
       for (uint32_t r = 0; r < kRows; ++r) {
         // Loaded for each sum.
         __asm__("" : "+r"(begin_of_sums));
-        VecI32 low = load_ints(begin_of_sums + r * kChannels),
-               high = load_ints(begin_of_sums + r * kChannels + 4);
+        VecI32 low, high;
+        load_two(begin_of_sums + r * kChannels, low, high);
         low = vdotq_s32(low, left.low, weights[r][0].low);
         high = vdotq_s32(high, left.high, weights[r][0].high);
         low = vdotq_s32(low, middle.low, weights[r][1].low);
@@ -218,11 +234,23 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
           low = vdotq_s32(low, right.low, remainders[r][2].low);
           high = vdotq_s32(high, right.high, remainders[r][2].high);
         }
-        outputs[r][0] = first.outputs(low);
-        outputs[r][1] = second.outputs(high);
+        if constexpr (kHasOffset<Epilogue>) {
+          __asm__("" : "+r"(offsets));
+          VecF32 offset[2];
+          load_two(offsets, offset[0], offset[1]);
+          outputs[r][0] = Epilogue(first.scale, offset[0]).outputs(low);
+          outputs[r][1] = Epilogue(second.scale, offset[1]).outputs(high);
+        } else {
+          outputs[r][0] = first.outputs(low);
+          outputs[r][1] = second.outputs(high);
+        }
       }
-      const uint8x16_t packed =
-          as_bytes(bytes.pack(outputs[0][0], outputs[0][1], outputs[kRows - 1][0], outputs[kRows - 1][1]));
+      // Not sooner: GCC 12 would move sums into its registers, by 4 of 52 instructions.
+      if constexpr (kRows == 2) __asm__("" : : "w"(left.low), "w"(left.high));
+      VecI32 both[1] = {
+          bytes.pack(outputs[0][0], outputs[0][1], outputs[kRows - 1][0], outputs[kRows - 1][1])};
+      bytes.finish(both);
+      const uint8x16_t packed = as_bytes(both[0]);
       vst1_u8(out, vget_low_u8(packed));
       out += pixel;
       if constexpr (kRows == 2) {
@@ -230,20 +258,33 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
         second_out += pixel;
       }
     };
-    // Columns stay where they are, and take turns.
-    Column a0 = next_column(), a1{}, a2{};
-    if constexpr (kStride == 1) a1 = next_column();
-    for (uint32_t x = a.output_w;;) {
-      window(a0, a1, a2);
-      if (--x == 0) break;
+    // Columns stay where they are, and take turns. All but the last few windows have columns that need no
+    // look at where the image ends.
+    Column a0 = next_column(Within<false>()), a1{}, a2{};
+    if constexpr (kStride == 1) a1 = next_column(Within<false>());
+    constexpr uint32_t kTurn = kStride == 1 ? 3 : 2;
+    uint32_t left = a.output_w;
+    for (uint32_t turns = windows_within<kStride>(a) / kTurn; turns != 0; --turns, left -= kTurn) {
       if constexpr (kStride == 1) {
-        window(a1, a2, a0);
-        if (--x == 0) break;
-        window(a2, a0, a1);
+        window(Within<true>(), a0, a1, a2);
+        window(Within<true>(), a1, a2, a0);
+        window(Within<true>(), a2, a0, a1);
       } else {
-        window(a2, a1, a0);
+        window(Within<true>(), a0, a1, a2);
+        window(Within<true>(), a2, a1, a0);
       }
-      if (--x == 0) break;
+    }
+    while (left != 0) {
+      window(Within<false>(), a0, a1, a2);
+      if (--left == 0) break;
+      if constexpr (kStride == 1) {
+        window(Within<false>(), a1, a2, a0);
+        if (--left == 0) break;
+        window(Within<false>(), a2, a0, a1);
+      } else {
+        window(Within<false>(), a2, a1, a0);
+      }
+      --left;
     }
   }
 }

@@ -19,9 +19,9 @@ namespace {
 // Vector q has two partial sums for each of the channels 2q and 2q + 1.
 constexpr uint32_t kDotVectors = 4;
 struct DotStart {
-  VecI32 of[kDotVectors];  // the bias, and what add_dots leaves out
-  uint8x16_t sign_biases;  // of two groups of four bytes, twice
-  bool pairs_taps;         // those of one group each
+  int32_t of[kDotVectors * kLanes];  // the bias, and what add_dots leaves out
+  uint8x16_t sign_biases;            // of two groups of four bytes, twice
+  bool pairs_taps;                   // those of one group each
 };
 
 // Which groups of weights are summed: all of them, or where the origin is 128 the second ones of two.
@@ -60,20 +60,16 @@ inline VecI32 partial_sums(VecI32 v, uint32_t q) {
 }
 
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void start_dots(const Gemm& g, const DotStart& start,
-                                                      uint32_t first_row,
+__attribute__((always_inline)) inline void start_dots(const DotStart& start,
                                                       VecI32 (&sums)[kRows][kDotVectors]) {
+  const int32_t* from = start.of;
+  __asm__("" : "+r"(from) : "m"(start.of));
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < kDotVectors; ++q) sums[p][q] = start.of[q];
-  }
-  if (g.row_term == nullptr) return;
-#pragma GCC unroll 8
-  for (uint32_t p = 0; p < kRows; ++p) {
-    const VecI32 term = partial_sums(set_ints(g.row_term[first_row + p]), 0);
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < kDotVectors; ++q) sums[p][q] = add(sums[p][q], term);
+    // For each row anew: copies would take more instructions.
+    __asm__("" : "+r"(from));
+    load_two(from, sums[p][0], sums[p][1]);
+    load_two(from + 2 * kLanes, sums[p][2], sums[p][3]);
   }
 }
 
@@ -128,16 +124,17 @@ struct DotSums {
     if constexpr (kHalves == 2) add_pair_of_groups<kPair, kSummed>(from + 32, rows, of[1], weights[1]);
   }
 
-  // `num_k4` groups of each row from `from` on; moves rows and weights on. A group's weights are 64 bytes
-  // after those of the group before.
-  __attribute__((always_inline)) void add_groups(const uint8_t* (&from)[kRows], uint32_t num_k4,
-                                                 const int8_t*& at, uint8x16_t sign_biases) {
+  // `num_k4` groups of each row from `row` on; moves row and weights on. A group's weights are 64 bytes after
+  // those of the group before.
+  __attribute__((always_inline)) void add_groups(const uint8_t*& row, const ptrdiff_t (&offsets)[kRows],
+                                                 uint32_t num_k4, const int8_t*& at, uint8x16_t sign_biases) {
     int8x16_t rows[kRows];
-    for (const int8_t* end = at + size_t{num_k4 / 4} * 256; at != end; at += 256) {
+    for (const int8_t* end = at + size_t{num_k4 / 4} * 256; at != end; at += 256, row += 16) {
+      // The first row's offset is 0.
+      rows[0] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(row), sign_biases));
 #pragma GCC unroll 8
-      for (uint32_t p = 0; p < kRows; ++p) {
-        rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from[p]), sign_biases));
-        from[p] += 16;
+      for (uint32_t p = 1; p < kRows; ++p) {
+        rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(row + offsets[p]), sign_biases));
       }
       add_pair<0>(at, rows);
       add_pair<1>(at, rows);
@@ -145,21 +142,20 @@ struct DotSums {
     if ((num_k4 & 2) != 0) {
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        const uint8x8_t bytes = veor_u8(vld1_u8(from[p]), vget_low_u8(sign_biases));
-        rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, bytes));
-        from[p] += 8;
+        const uint8x8_t bytes = veor_u8(vld1_u8(row + offsets[p]), vget_low_u8(sign_biases));
+        rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, vcreate_u8(0)));
       }
       add_pair<0>(at, rows);
       at += 2 * 64;
+      row += 8;
     }
     if ((num_k4 & 1) != 0) {
       const uint8x16_t sign_bias =
           vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        rows[p] =
-            vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(load_four(from[p]))), sign_bias));
-        from[p] += 4;
+        const uint8x16_t bytes = vreinterpretq_u8_u32(vdupq_n_u32(load_four(row + offsets[p])));
+        rows[p] = vreinterpretq_s8_u8(veorq_u8(bytes, sign_bias));
       }
 #pragma GCC unroll 2
       for (uint32_t half = 0; half < kHalves; ++half) {
@@ -172,6 +168,7 @@ struct DotSums {
         if constexpr (kSummed == Summed::kAll) weights[half].add_first(low, high);
       }
       at += 64;
+      row += 4;
     }
   }
 
@@ -189,38 +186,38 @@ constexpr uint32_t kMostSummedGroups = 240;
 
 // Two taps of one group each, as if they were neighbours.
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_two_taps(const Gemm& g, uint32_t first_row, uint32_t tap,
+__attribute__((always_inline)) inline void add_two_taps(const TileRows<kRows>& rows, const size_t* tap,
                                                         const int8_t* weights, uint8x16_t sign_biases,
                                                         DotSums<kRows, 1, Summed::kNone>& sums) {
-  int8x16_t rows[kRows];
+  const uint8_t *first = rows.first + tap[0], *second = rows.first + tap[1];
+  int8x16_t both[kRows];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
-    const uint8_t* row = row_tap(g, first_row + p, tap);
-    uint32x4_t bytes = vdupq_n_u32(load_four(row));
-    bytes = vsetq_lane_u32(load_four(row + (g.tap_offsets[tap + 1] - g.tap_offsets[tap])), bytes, 1);
-    rows[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
+    uint32x4_t bytes = vdupq_n_u32(load_four(first + rows.offsets[p]));
+    bytes = vsetq_lane_u32(load_four(second + rows.offsets[p]), bytes, 1);
+    both[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
   }
-  sums.template add_pair<0>(weights, rows);
+  sums.template add_pair<0>(weights, both);
 }
 
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t first_row, const DotStart& start,
+__attribute__((always_inline)) inline void add_dots(const Gemm& g, const TileRows<kRows>& rows,
+                                                    const DotStart& start,
                                                     DotSums<kRows, 1, Summed::kNone>& sums) {
   const int8_t* weights = g.weights;
   uint32_t num_k4 = tap_k4(g);
-  uint32_t t = 0;
+  const size_t* tap = g.tap_offsets;
+  const size_t* const end = tap + g.num_taps;
   if (start.pairs_taps) {
-    for (; t + 2 <= g.num_taps; t += 2, weights += 128) {
-      add_two_taps<kRows>(g, first_row, t, weights, start.sign_biases, sums);
+    for (; tap + 2 <= end; tap += 2, weights += 128) {
+      add_two_taps<kRows>(rows, tap, weights, start.sign_biases, sums);
     }
   }
-  for (; t < g.num_taps; ++t) {
+  for (; tap != end; ++tap) {
     // What GCC 12 computes of it before the loop over taps is more than what one tap needs.
     __asm__("" : "+r"(num_k4));
-    const uint8_t* from[kRows];
-#pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) from[p] = row_tap(g, first_row + p, t);
-    sums.add_groups(from, num_k4, weights, start.sign_biases);
+    const uint8_t* at = rows.first + *tap;
+    sums.add_groups(at, rows.offsets, num_k4, weights, start.sign_biases);
   }
 }
 
@@ -251,24 +248,26 @@ __attribute__((always_inline)) inline void add_lacking(const int8_t* weights, ui
   }
 }
 
-inline DotStart dot_start(const Gemm& g) {
+// Inlined by force: a product whose address is known elsewhere is loaded again after each output.
+__attribute__((always_inline)) inline DotStart dot_start(const Gemm& g) {
   const int8_t* weights = g.weights;
   const uint32_t num_k4 = tap_k4(g);
   DotStart start;
+  VecI32 of[kDotVectors];
 #pragma GCC unroll 4
-  for (uint32_t q = 0; q < kDotVectors; ++q) {
-    start.of[q] = partial_sums(load_ints(g.bias + q / 2 * kLanes), q);
-  }
+  for (uint32_t q = 0; q < kDotVectors; ++q) of[q] = partial_sums(load_ints(g.bias + q / 2 * kLanes), q);
   start.sign_biases = dot_sign_biases(g);
   start.pairs_taps = num_k4 == 1;
   // Where taps are paired, it is as if one had all groups.
   const uint32_t num_groups = start.pairs_taps ? g.num_taps : num_k4;
   const uint32_t num_taps = start.pairs_taps ? 1 : g.num_taps;
   if (g.is_centred) {
-    add_lacking<Summed::kSecond>(weights, num_taps, num_groups, start.of);
+    add_lacking<Summed::kSecond>(weights, num_taps, num_groups, of);
   } else {
-    add_lacking<Summed::kAll>(weights, num_taps, num_groups, start.of);
+    add_lacking<Summed::kAll>(weights, num_taps, num_groups, of);
   }
+#pragma GCC unroll 4
+  for (uint32_t q = 0; q < kDotVectors; ++q) store_ints(start.of + q * kLanes, of[q]);
   return start;
 }
 

@@ -150,6 +150,18 @@ inline void store_bytes(uint8_t* to, LaneBytes bytes, uint32_t count) {
 inline void store_ints(void* to, VecI32 v) { vst1q_u8(static_cast<uint8_t*>(to), as_bytes(v)); }
 inline VecI32 load_ints(const void* from) { return load_whole(from); }
 inline VecF32 load_reals(const float* from) { return vld1q_f32(from); }
+// Two vectors of `from`, by one instruction: GCC 12 makes it of two loads only where they stay neighbours.
+template <typename Element, typename Vector>
+__attribute__((always_inline)) inline void load_two(const Element* from, Vector& first, Vector& second) {
+  const auto* vectors = reinterpret_cast<const Vector*>(from);
+#if defined(__clang__)
+  first = vectors[0];
+  second = vectors[1];
+#else
+  __asm__("ldp %q0, %q1, %2" : "=w"(first), "=w"(second) : "Ump"(vectors[0]), "m"(vectors[1]));
+#endif
+}
+
 inline VecI32 load_ints(const int32_t* from, uint32_t count) {
   if (count == 4) return load_whole(from);
   const int32_t some[4] = {from[0], count > 1 ? from[1] : 0, count > 2 ? from[2] : 0, 0};

@@ -1,5 +1,5 @@
-// Bytes of the plain float epilogue, for kernels whose epilogue is a large part of their time. Internal
-// linkage only.
+// The float epilogues of kernels/simd/neon.h for kernels whose epilogue is a large part of their time.
+// Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_PLAIN_BYTES_NEON_H_
 #define QPLAN_KERNELS_SIMD_PLAIN_BYTES_NEON_H_
 
@@ -11,14 +11,39 @@
 namespace qplan {
 namespace {
 
-// OutputBytes of PlainEpilogue where no clamp is below the zero point (has_plain_bytes): what is negative
-// before the zero point is below every clamp, and 7 instructions make 16 bytes in place of 11 where all of
-// uint8 or int8 are outputs.
-struct PlainBytes {
+// PlainEpilogue where no clamp is below the zero point (has_plain_bytes): outputs with 24 bits after the
+// point, less than 0 as 0, which no clamp is below, and from 256 on just below it. The highest byte of each
+// counts, so that three instructions make 16 bytes, where saturating twice takes six.
+struct FixedPlainEpilogue : PlainEpilogue {
+  using PlainEpilogue::PlainEpilogue;
+  VecI32 outputs(VecI32 sum) const { return as_ints(vcvtq_n_u32_f32(fma(to_reals(sum), scale, offset), 24)); }
+};
+template <typename Args>
+inline bool has_plain_bytes(const Args& args) {
+  return args.clamp_min >= args.output_zero_point;
+}
+
+// The highest bytes of a, then those of b, c, d.
+inline uint8x16_t highest_bytes(VecI32 a, VecI32 b, VecI32 c, VecI32 d) {
+  const auto halves = [](VecI32 low, VecI32 high) {
+    return vreinterpretq_u8_s16(vuzp2q_s16(as_words(low), as_words(high)));
+  };
+  return vuzp2q_u8(halves(a, b), halves(c, d));
+}
+
+// What makes bytes of an epilogue's outputs: pack, then finish for all of a tile at once.
+template <typename Epilogue>
+struct EpilogueBytes : OutputBytes {
+  using OutputBytes::OutputBytes;
+  template <uint32_t kCount>
+  void finish(VecI32 (&)[kCount]) const {}
+};
+template <>
+struct EpilogueBytes<FixedPlainEpilogue> {
   uint8x16_t lowest, highest, zero_point;
   bool is_whole;  // no clamp is within the range
   template <typename Args>
-  explicit PlainBytes(const Args& args) {
+  explicit EpilogueBytes(const Args& args) {
     const auto low = static_cast<uint8_t>(args.clamp_min - args.output_zero_point);
     const auto high = static_cast<uint8_t>(args.clamp_max - args.output_zero_point);
     lowest = vdupq_n_u8(low);
@@ -26,43 +51,39 @@ struct PlainBytes {
     zero_point = vdupq_n_u8(static_cast<uint8_t>(args.output_zero_point));
     is_whole = low == 0 && high == 255;
   }
-  VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
-    const uint16x8_t ab = vqmovun_high_s32(vqmovun_s32(a), b), cd = vqmovun_high_s32(vqmovun_s32(c), d);
-    uint8x16_t all = vqmovn_high_u16(vqmovn_u16(ab), cd);
-    if (!is_whole) all = vminq_u8(vmaxq_u8(all, lowest), highest);
-    return as_ints(vaddq_u8(all, zero_point));
+  VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const { return as_ints(highest_bytes(a, b, c, d)); }
+  template <uint32_t kCount>
+  __attribute__((always_inline)) void finish(VecI32 (&bytes)[kCount]) const {
+    if (!is_whole) {
+#pragma GCC unroll 8
+      for (VecI32& v : bytes) v = as_ints(vminq_u8(vmaxq_u8(as_bytes(v), lowest), highest));
+    }
+#pragma GCC unroll 8
+    for (VecI32& v : bytes) v = as_ints(vaddq_u8(as_bytes(v), zero_point));
   }
 };
-template <typename Args>
-inline bool has_plain_bytes(const Args& args) {
-  return args.clamp_min >= args.output_zero_point;
-}
 
-// What makes bytes of an epilogue's outputs.
-template <typename Epilogue>
-struct EpilogueBytes {
-  using Type = OutputBytes;
-};
-template <>
-struct EpilogueBytes<PlainEpilogue> {
-  using Type = PlainBytes;
-};
-
-// A plain epilogue whose outputs may be below the zero point: its bytes are OutputBytes.
-struct LowPlainEpilogue : PlainEpilogue {
-  using PlainEpilogue::PlainEpilogue;
-};
-
-// with_epilogue, with PlainEpilogue only where it has PlainBytes.
+// with_epilogue, with FixedPlainEpilogue where it serves.
 template <typename Args, typename Run>
 inline void with_epilogue_of_bytes(const Args& args, uint32_t channel, const Run& run) {
   if (args.contract != Contract::kF32e && args.float_epilogue == FloatEpilogue::kPlain &&
-      !has_plain_bytes(args) && groups_have_form(args, channel / 16, 1)) {
-    run(EpilogueKind<LowPlainEpilogue>());
+      has_plain_bytes(args) && groups_have_form(args, channel / 16, 1)) {
+    run(EpilogueKind<FixedPlainEpilogue>());
   } else {
     with_epilogue(args, channel, run);
   }
 }
+
+// Whether it is a scale and an offset. The product overwrites the offset: loading that anew, two vectors at a
+// time, takes fewer instructions than copies.
+template <typename Epilogue>
+constexpr bool kHasOffset = false;
+template <>
+constexpr bool kHasOffset<PlainEpilogue> = true;
+template <>
+constexpr bool kHasOffset<FixedPlainEpilogue> = true;
+template <>
+constexpr bool kHasOffset<SignedEpilogue> = true;
 
 }  // namespace
 }  // namespace qplan

@@ -16,13 +16,15 @@ namespace {
 // One row by channels [first_channel, end_channel). Not inlined: a function for each writer.
 template <Summed kSummed, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
-  const Gemm g = product_of_channels(product, first_channel);
+  Gemm g = product;
+  move_to_channels(g, first_channel);
   const Writer writer(g);
   const uint8_t* row = g.rows == nullptr ? g.first_row : g.rows[0];
   const uint8x16_t sign_biases = dot_sign_biases(g);
   const VecI32 term = partial_sums(set_ints(g.row_term != nullptr ? g.row_term[0] : 0), 0);
   const uint32_t num_k4 = tap_k4(g);
   const int8_t* weights = g.weights;
+  constexpr ptrdiff_t kNoOffset[1] = {0};
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16) {
     DotSums<1, 2, kSummed> sums;
 #pragma GCC unroll 8
@@ -31,10 +33,10 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
       sums.of[q / 4][0][q % 4] = add(partial_sums(bias, q), term);
     }
     for (uint32_t t = 0; t < g.num_taps; ++t) {
-      const uint8_t* at[1] = {row + g.tap_offsets[t]};
+      const uint8_t* at = row + g.tap_offsets[t];
       for (uint32_t left = num_k4; left != 0;) {
         const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
-        sums.add_groups(at, now, weights, sign_biases);
+        sums.add_groups(at, kNoOffset, now, weights, sign_biases);
         sums.add_lacking_of_groups();
         left -= now;
       }

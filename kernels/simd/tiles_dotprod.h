@@ -120,19 +120,21 @@ struct TileStart {
                                             TileSums<kRows, kVectors, kToSigned>& sums) const {
     const int32_t* from = of;
     __asm__("" : "+r"(from) : "m"(of));
-    VecI32 first[kVectors];
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < kVectors; ++q) first[q] = load_ints(from + q * kLanes);
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
-      if (g.row_term != nullptr) {
-        const VecI32 term = set_ints(g.row_term[row + p]);
+      // For each row anew: copies would take more instructions.
+      __asm__("" : "+r"(from));
+#pragma GCC unroll 2
+      for (uint32_t q = 0; q < kVectors; q += 2)
+        load_two(from + q * kLanes, sums.of[p][q], sums.of[p][q + 1]);
+    }
+    if (g.row_term == nullptr) return;
+    const int32_t* terms = g.row_term + row;
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      const VecI32 term = set_ints(terms[p]);
 #pragma GCC unroll 4
-        for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(first[q], term);
-      } else {
-#pragma GCC unroll 4
-        for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = first[q];
-      }
+      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(sums.of[p][q], term);
     }
   }
 };
@@ -149,7 +151,8 @@ __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row
 // All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
 template <uint32_t kVectors, bool kToSigned, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
-  const Gemm g = product_of_channels(product, channel);
+  Gemm g = product;
+  move_to_channels(g, channel);
   constexpr uint32_t kRows = 16 / kVectors;
   const TileStart<kVectors> start(g, 0);
   const Writer writer(g);
@@ -162,7 +165,8 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
 // way where their sums are missing.
 template <bool kToSigned, bool kSumsWeights, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
-  const Gemm g = product_of_channels(product, first_channel);
+  Gemm g = product;
+  move_to_channels(g, first_channel);
   const Writer writer(g);
   const TileRows<1> row(g, 0);
   const uint8x16_t sign_bias = dot_sign_bias(g);

@@ -176,16 +176,13 @@ struct PairStart {
 
   template <typename Kind>
   PairStart(const Gemm& g, Kind) {
-    VecI32 sums[kVectors];
-#pragma GCC unroll 8
-    for (VecI32& v : sums) v = set_ints(0);
-    if (g.sign_bias != 0 && !g.is_centred) sum_weights<Kind>(g, sums);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kVectors / 2; ++i) {
       const VecI32 four = load_ints(g.bias + 4 * i);
-      store_ints(of + 8 * i, add(low_halves(four, four), shift_left<7>(sums[2 * i])));
-      store_ints(of + 8 * i + 4, add(high_halves(four, four), shift_left<7>(sums[2 * i + 1])));
+      store_ints(of + 8 * i, low_halves(four, four));
+      store_ints(of + 8 * i + 4, high_halves(four, four));
     }
+    if (g.sign_bias != 0 && !g.is_centred) add_weights<Kind>(g.weights, g.num_taps, tap_k4(g));
   }
 
   template <uint32_t kPairs, typename Kind>
@@ -193,37 +190,55 @@ struct PairStart {
                                             PairSums<kPairs, kVectors, Kind>& sums) const {
     const int32_t* from = of;
     __asm__("" : "+r"(from) : "m"(of));
-    VecI32 first[kVectors];
-#pragma GCC unroll 8
-    for (uint32_t q = 0; q < kVectors; ++q) first[q] = load_ints(from + q * kLanes);
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kPairs; ++p) {
-      if (g.row_term == nullptr) {
-#pragma GCC unroll 8
-        for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = first[q];
-        continue;
+      // For each pair anew: copies would take more instructions.
+      __asm__("" : "+r"(from));
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; q += 2)
+        load_two(from + q * kLanes, sums.of[p][q], sums.of[p][q + 1]);
+    }
+    if (g.row_term == nullptr) return;
+    const int32_t* terms = g.row_term + row;
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < kPairs; ++p) {
+      VecI32 term;
+      if (count == 2 * kPairs) {  // of two rows, each twice
+        const VecI32 two = vcombine_s32(vld1_s32(terms + 2 * p), vdup_n_s32(0));
+        term = vzip1q_s32(two, two);
+      } else {
+        const uint32_t a = 2 * p < count ? 2 * p : count - 1, b = 2 * p + 1 < count ? 2 * p + 1 : count - 1;
+        term = vcombine_s32(vdup_n_s32(terms[a]), vdup_n_s32(terms[b]));
       }
-      const uint32_t a = 2 * p < count ? 2 * p : count - 1, b = 2 * p + 1 < count ? 2 * p + 1 : count - 1;
-      const VecI32 term = vcombine_s32(vdup_n_s32(g.row_term[row + a]), vdup_n_s32(g.row_term[row + b]));
 #pragma GCC unroll 8
-      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(first[q], term);
+      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(sums.of[p][q], term);
     }
   }
 
  private:
+  // 128 times the sums of weights. Not of a Gemm, which would be loaded again after each output if its
+  // address were known here.
   template <typename Kind>
-  __attribute__((noinline)) static void sum_weights(const Gemm& g, VecI32 (&sums)[kVectors]) {
-    const int8_t* weights = g.weights;
+  __attribute__((noinline)) void add_weights(const int8_t* weights, uint32_t num_taps, uint32_t num_k4) {
+    VecI32 sums[kVectors];
+#pragma GCC unroll 8
+    for (VecI32& v : sums) v = set_ints(0);
     const int8x16_t ones = vdupq_n_s8(1);
-    for (uint32_t t = 0; t < g.num_taps; ++t) {
-      for (uint32_t k = tap_k4(g); k != 0; k -= k == 1 ? 1 : 2) {
+    for (uint32_t t = 0; t < num_taps; ++t) {
+      for (uint32_t k = num_k4; k != 0; k -= k == 1 ? 1 : 2) {
+#pragma GCC unroll 2
         for (uint32_t i = 0; i < kVectors / 4; ++i) {
           int8x16_t w[4];
           k == 1 ? Kind::template load<4>(weights, i, w) : Kind::template load<8>(weights, i, w);
+#pragma GCC unroll 4
           for (uint32_t q = 0; q < 4; ++q) sums[4 * i + q] = vmmlaq_s32(sums[4 * i + q], ones, w[q]);
         }
         weights += k == 1 ? Kind::kFourBytes : 128;
       }
+    }
+#pragma GCC unroll 8
+    for (uint32_t q = 0; q < kVectors; ++q) {
+      store_ints(of + q * kLanes, add(load_ints(of + q * kLanes), shift_left<7>(sums[q])));
     }
   }
 };
@@ -240,39 +255,135 @@ __attribute__((always_inline)) inline void part_rows(const VecI32 (&pair)[kVecto
   }
 }
 
+// Writes the sums of kPairs pairs of rows by 2 * kVectors channels. Of fewer than 2 * kPairs rows, which are
+// one or two, there is one pair.
+template <typename Writer, uint32_t kVectors, typename Epilogue = typename Writer::EpilogueType,
+          bool kTakesPairs = kHasOffset<Epilogue>>
+struct PairWriter {
+  Writer writer;
+  explicit PairWriter(const Gemm& g) : writer(g) {}
+
+  template <uint32_t kPairs>
+  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t count,
+                                            const VecI32 (&sums)[kPairs][kVectors]) const {
+    VecI32 of_rows[2 * kPairs][kVectors / 2];
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < kPairs; ++p) part_rows(sums[p], of_rows[2 * p], of_rows[2 * p + 1]);
+    if (count == 2 * kPairs) return writer.write(g, row, 0, of_rows);
+    VecI32 of_row[1][kVectors / 2];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kVectors / 2; ++i) of_row[0][i] = of_rows[0][i];
+    writer.write(g, row, 0, of_row);
+  }
+};
+
+// With scales and offsets in the order of sums. Their bytes are parted, not the sums.
+template <typename Writer, uint32_t kVectors, typename Epilogue>
+struct PairWriter<Writer, kVectors, Epilogue, true> {
+  EpilogueBytes<Epilogue> bytes;
+  float scales[kVectors * kLanes], offsets[kVectors * kLanes];
+
+  explicit PairWriter(const Gemm& g) : bytes(g) {
+    repeat_pairs(g.float_scale, scales);
+    repeat_pairs(g.float_offset, offsets);
+  }
+
+  template <uint32_t kPairs>
+  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t count,
+                                            const VecI32 (&sums)[kPairs][kVectors]) const {
+    // Bytes of two rows by 8 channels: two of the first row, two of the second, and so on.
+    constexpr uint32_t kParts = kVectors / 4;
+    VecI32 packed[kPairs][kParts];
+    const float *scale = scales, *offset = offsets;
+    __asm__("" : "+r"(scale) : "m"(scales));
+    VecF32 scale_of[kVectors];
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; q += 2) load_two(scale + q * kLanes, scale_of[q], scale_of[q + 1]);
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < kPairs; ++p) {
+      __asm__("" : "+r"(offset) : "m"(offsets));  // see kHasOffset
+      VecI32 outputs[kVectors];
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kVectors; q += 2) {
+        VecF32 offset_of[2];
+        load_two(offset + q * kLanes, offset_of[0], offset_of[1]);
+        outputs[q] = Epilogue(scale_of[q], offset_of[0]).outputs(sums[p][q]);
+        outputs[q + 1] = Epilogue(scale_of[q + 1], offset_of[1]).outputs(sums[p][q + 1]);
+      }
+#pragma GCC unroll 2
+      for (uint32_t i = 0; i < kParts; ++i) {
+        packed[p][i] = bytes.pack(outputs[4 * i], outputs[4 * i + 1], outputs[4 * i + 2], outputs[4 * i + 3]);
+      }
+    }
+    uint8_t* out = g.first_out + row * g.out_stride;
+    if constexpr (kParts == 2) {
+      VecI32 rows[2 * kPairs];
+#pragma GCC unroll 4
+      for (uint32_t p = 0; p < kPairs; ++p) {
+        rows[2 * p] = even_words(packed[p][0], packed[p][1]);
+        rows[2 * p + 1] = odd_words(packed[p][0], packed[p][1]);
+      }
+      bytes.finish(rows);
+      if (count == 2 * kPairs) return store_rows(out, g.out_stride, rows, g.num_channels);
+      const VecI32 first[1] = {rows[0]};
+      store_rows(out, g.out_stride, first, g.num_channels);
+    } else {
+      VecI32 even[(kPairs + 1) / 2], odd[(kPairs + 1) / 2];  // two rows in each
+#pragma GCC unroll 2
+      for (uint32_t p = 0; p < kPairs; p += 2) {
+        const uint32_t next = p + 1 < kPairs ? p + 1 : p;
+        even[p / 2] = even_words(packed[p][0], packed[next][0]);
+        odd[p / 2] = odd_words(packed[p][0], packed[next][0]);
+      }
+      bytes.finish(even);
+      bytes.finish(odd);
+      store_half_rows<kPairs>(out, 2 * g.out_stride, even, g.num_channels);
+      if (count == 1) return;
+      store_half_rows<kPairs>(out + g.out_stride, 2 * g.out_stride, odd, g.num_channels);
+    }
+  }
+
+ private:
+  static VecI32 even_words(VecI32 a, VecI32 b) { return as_ints(vuzp1q_s16(as_words(a), as_words(b))); }
+  static VecI32 odd_words(VecI32 a, VecI32 b) { return as_ints(vuzp2q_s16(as_words(a), as_words(b))); }
+  static void repeat_pairs(const float* from, float (&to)[kVectors * kLanes]) {
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kVectors / 2; ++i) {
+      const VecI32 four = load_ints(from + 4 * i);
+      store_ints(to + 8 * i, low_halves(four, four));
+      store_ints(to + 8 * i + 4, high_halves(four, four));
+    }
+  }
+};
+
 // `count` rows by the first 2 * kVectors channels. Fewer than 2 * kPairs rows are one or two.
 template <uint32_t kPairs, typename Kind, uint32_t kVectors, typename Writer>
 __attribute__((always_inline)) inline void pair_tile(const Gemm& g, const PairRows<kPairs>& rows,
                                                      uint32_t row, uint32_t count,
-                                                     const PairStart<kVectors>& start, const Writer& writer) {
+                                                     const PairStart<kVectors>& start,
+                                                     const PairWriter<Writer, kVectors>& writer) {
   PairSums<kPairs, kVectors, Kind> sums;
   start.begin(g, row, count, sums);
   sums.add_rows(g, rows, g.weights);
-  VecI32 of_rows[2 * kPairs][kVectors / 2];
-#pragma GCC unroll 4
-  for (uint32_t p = 0; p < kPairs; ++p) part_rows(sums.of[p], of_rows[2 * p], of_rows[2 * p + 1]);
-  if (count == 2 * kPairs) return writer.write(g, row, 0, of_rows);
-  VecI32 of_row[1][kVectors / 2];
-#pragma GCC unroll 4
-  for (uint32_t i = 0; i < kVectors / 2; ++i) of_row[0][i] = of_rows[0][i];
-  writer.write(g, row, 0, of_row);
+  writer.write(g, row, count, sums.of);
 }
 
-// The product of the channels from `channel` on, as product_of_channels.
+// move_to_channels with weights of that kind.
 template <typename Kind>
-inline Gemm pairs_of_channels(const Gemm& product, uint32_t channel) {
-  Gemm g = product_of_channels(product, channel);
-  g.weights = product.weights + channel / 16 * Kind::block_bytes(product);
-  return g;
+inline void move_pairs_to_channels(Gemm& g, uint32_t channel) {
+  const int8_t* weights = g.weights + channel / 16 * Kind::block_bytes(g);
+  move_to_channels(g, channel);
+  g.weights = weights;
 }
 
 // All rows by 2 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
 template <uint32_t kVectors, typename Kind, typename Writer>
 __attribute__((noinline)) void gemm_pairs(const Gemm& product, uint32_t channel) {
-  const Gemm g = pairs_of_channels<Kind>(product, channel);
+  Gemm g = product;
+  move_pairs_to_channels<Kind>(g, channel);
   constexpr uint32_t kPairs = 16 / kVectors;
   const PairStart<kVectors> start(g, Kind());
-  const Writer writer(g);
+  const PairWriter<Writer, kVectors> writer(g);
   uint32_t row = 0;
   if (g.num_rows >= 2 * kPairs) {
     PairRows<kPairs> rows(g, 0, 2 * kPairs);
@@ -371,7 +482,8 @@ __attribute__((always_inline)) inline void add_row_of_eights(const Gemm& g, cons
 // One row by channels [first_channel, end_channel), 16 at a time. kSigned: the row is int8 whose origin is 0.
 template <bool kSigned, bool kEights, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
-  const Gemm g = pairs_of_channels<PairKind<kSigned, kEights>>(product, first_channel);
+  Gemm g = product;
+  move_pairs_to_channels<PairKind<kSigned, kEights>>(g, first_channel);
   const Writer writer(g);
   const uint8_t* row = g.rows == nullptr ? g.first_row : g.rows[0];
   const uint8x16_t sign_bias = vdupq_n_u8(g.sign_bias);

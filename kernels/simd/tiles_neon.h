@@ -18,13 +18,22 @@ template <uint32_t kRows, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, const DotStart& start,
                                                      const Writer& writer) {
   DotSums<kRows, 1, Summed::kNone> sums;
+  start_dots<kRows>(start, sums.of[0]);
+  add_dots<kRows>(g, TileRows<kRows>(g, row), start, sums);
   VecI32 whole[kRows][2];
-  start_dots<kRows>(g, start, row, sums.of[0]);
-  add_dots<kRows>(g, row, start, sums);
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
     whole[p][0] = dot_sums(sums.of[0][p], 0);
     whole[p][1] = dot_sums(sums.of[0][p], 1);
+  }
+  if (g.row_term != nullptr) {
+    const int32_t* terms = g.row_term + row;
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < kRows; ++p) {
+      const VecI32 term = set_ints(terms[p]);
+      whole[p][0] = add(whole[p][0], term);
+      whole[p][1] = add(whole[p][1], term);
+    }
   }
   writer.write(g, row, 0, whole);
 }
@@ -32,9 +41,9 @@ __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row
 // All rows by 8 channels. Not inlined: a function for each writer, whose loops need all registers.
 template <typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
-  Gemm of_channels = product_of_channels(product, channel);
-  of_channels.weights += channel % 16 * 4;
-  const Gemm g = of_channels;
+  Gemm g = product;
+  move_to_channels(g, channel);
+  g.weights += channel % 16 * 4;
   const DotStart start = dot_start(g);
   const Writer writer(g);
   uint32_t row = 0;
