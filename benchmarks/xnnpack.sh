@@ -42,7 +42,8 @@ layers() {
   python3 -c '
 import json, math, sys
 WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left", "groups")
-for step in json.load(sys.stdin)["steps"]:
+plan = json.load(sys.stdin)
+for step in plan["steps"]:
     if step["op"] not in ("conv2d", "depthwise_conv2d", "fully_connected"):
         continue
     params = step["params"]
@@ -51,7 +52,8 @@ for step in json.load(sys.stdin)["steps"]:
         numbers = [1, 1, math.prod(source), 1, 1, math.prod(result), 1, 1, 1, 1, 1, 1, 0, 0, 1]
     else:
         numbers = source[1:] + result[1:] + [int(params[name]) for name in WINDOW]
-    print("qs8" if int(params["input_zero_point"]) < 0 else "qu8", *numbers)'
+    # Not by the zero point: the packer moves that to the middle of the dtype where products are signed.
+    print("qs8" if plan["tensors"][step["inputs"][0]]["dtype"] == "int8" else "qu8", *numbers)'
 }
 
 printf '%-26s %-8s %12s %12s %6s\n' model isa qplan XNNPACK ratio
