@@ -27,11 +27,11 @@ Error& begin_line(const Session& session, const NpuRegion& region, Error* line) 
 qplan_status no_device(const Session& session, const NpuRegion& region, Error* error) {
   error->set(region.status == QPLAN_OK ? qplan_status{QPLAN_DEVICE_ERROR} : region.status,
              static_cast<int32_t>(session.step_index(region.step)));
-  begin_line(session, region, error) << "does not run on " << Quoted{target_name(session, region)} << ": "
-                                     << region_reason(session, region)
-                                     << (num_fallback_steps(session, region) == 0
-                                             ? "; it was packed without CPU steps"
-                                             : "; the policy is to fail");
+  begin_line(session, region, error)
+      << "does not run on " << Quoted{target_name(session, region)} << ": " << region_reason(session, region)
+      << (num_fallback_steps(session, region) == 0
+              ? "; it has no CPU steps: open that device, or pack the source model with --fallback cpu"
+              : "; the policy is to fail");
   return error->status();
 }
 

@@ -136,7 +136,7 @@ TEST(NpuFailure, WithoutCpuStepsAndDeviceInitFails) {
     EXPECT_EQ(absent.status(), QPLAN_DRIVER_MISSING);
     EXPECT_EQ(absent.text(),
               "npu: region 'npu_main_0' (step 1) does not run on 'fake': no device was given for its target; "
-              "it was packed without CPU steps");
+              "it has no CPU steps: open that device, or pack the source model with --fallback cpu");
     EXPECT_EQ(absent.step(), 1);
     const TestSession refused(plan, npu_config(skewed, policy));
     EXPECT_EQ(refused.status(), QPLAN_DRIVER_MISSING);
