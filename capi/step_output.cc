@@ -23,7 +23,10 @@ qplan_status qplan_session_step_output(qplan_session* session, uint32_t index, q
   const auto* outputs = outputs_of(session->plan, session->step_index(session->ended_step));
   if (index >= qplan::format::count_of(outputs)) return QPLAN_NOT_FOUND;
   const uint32_t tensor = outputs->Get(index);
-  const qplan_tensor_info found = qplan::tensor_info(session->plan, tensor);
+  qplan_tensor_info found = qplan::tensor_info(session->plan, tensor);
+  if (found.num_scales == 0 && session->plan.inner_quantization(tensor, &found.scales, &found.zero_points)) {
+    found.num_scales = 1;
+  }
   if (info != nullptr && !qplan::fill_fields(found, info)) return QPLAN_INVALID_ARGUMENT;
   *view = {};
   view->data = session->data[tensor];

@@ -3,6 +3,7 @@
 #ifndef QPLAN_FORMAT_PLAN_VIEW_H_
 #define QPLAN_FORMAT_PLAN_VIEW_H_
 
+#include <float.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,6 +78,19 @@ class PlanView {
   // "" where stripped or unnamed.
   const char* tensor_name(uint32_t tensor) const;
   const char* step_name(uint32_t step) const;
+  // Scale and zero point of a tensor between steps, which the names state for people; false where they do
+  // not. Anybody may have written them.
+  bool inner_quantization(uint32_t tensor, const float** scale, const int32_t** zero_point) const {
+    if (names_ == nullptr || count_of(names_->scales()) != num_tensors() ||
+        count_of(names_->zero_points()) != num_tensors()) {
+      return false;
+    }
+    const float* found = names_->scales()->data() + tensor;
+    if (!(*found > 0 && *found <= FLT_MAX)) return false;
+    *scale = found;
+    *zero_point = names_->zero_points()->data() + tensor;
+    return true;
+  }
   // Null when absent. name null: "main".
   const Function* find_function(const char* name) const;
   // Up to the last one that is no constant: plans for small devices have their constants behind it, whose

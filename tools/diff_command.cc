@@ -158,6 +158,12 @@ class Difference {
     }
   }
 
+  // What runs a step: its device, the CPU, or the CPU in place of a device.
+  static std::string placement(const Json& step) {
+    const std::string target = step_target(step);
+    return target.empty() ? "fallback" : target;
+  }
+
   // {"op": ["add", "conv2d"], "params.clamp_max": ["6", "255"], ...}
   static Json step_changes(const Json& a, const Json& b) {
     Json changes = Json::object();
@@ -165,7 +171,7 @@ class Difference {
       if (x != y) changes[key] = {x, y};
     };
     compare("op", a.at("op"), b.at("op"));
-    compare("placement", step_target(a), step_target(b));
+    compare("placement", placement(a), placement(b));
     compare("macs", a.at("macs"), b.at("macs"));
     compare("output_shapes", a.at("output_shapes"), b.at("output_shapes"));
     compare("schedule", a.value("schedule", Json::object()), b.value("schedule", Json::object()));

@@ -172,6 +172,11 @@ Json hidden_tensors(const Json& inspected) {
       reason =
           "a region: the tensors between its operators exist on its device alone; '--driver none' runs the "
           "CPU's steps, which write them";
+    } else if (step.at("params").contains("residual")) {
+      reason =
+          "a residual: the operand of the sum that this convolution computes is added before it is written; "
+          "a "
+          "plan of 'pack --observable' has it";
     }
     if (reason.empty()) continue;
     Json entry;

@@ -67,8 +67,8 @@ struct TensorFiles {
   void write(const std::string& directory, const PlanFile& plan, const std::vector<NamedFile>& inputs);
 };
 
-// The steps of a plan (as `inspect --json` prints it) between whose layers or operators are tensors that no
-// step writes, with the reason and what shows them: [{"step", "name", "reason"}, ...].
+// The steps of a plan (as `inspect --json` prints it) inside which are tensors that no step writes, with the
+// reason and what shows them: [{"step", "name", "reason"}, ...].
 nlohmann::ordered_json hidden_tensors(const nlohmann::ordered_json& inspected);
 
 }  // namespace qplan::tools

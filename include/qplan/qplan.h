@@ -368,10 +368,10 @@ QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uin
 
 /* Inside step_end of a step that has succeeded: what the step wrote. Output `index` of the step, as a view of
  * the session's memory that may be read until step_end returns: later steps write their outputs there. info
- * (may be NULL) has its name, shape and quantisation. Tensors inside a cascade are never whole, and those
- * inside a region exist on its device alone: the step or region is one step, with its own outputs.
- * QPLAN_NOT_FOUND beyond the last output. QPLAN_INVALID_STATE elsewhere, and where the step has failed;
- * QPLAN_INVALID_ARGUMENT. */
+ * (may be NULL) has its name and shape, and its quantisation where the plan states it (`pack --strip-names`
+ * removes it). Tensors inside a cascade are never whole, and those inside a region exist on its device alone:
+ * the step or region is one step, with its own outputs. QPLAN_NOT_FOUND beyond the last output.
+ * QPLAN_INVALID_STATE elsewhere, and where the step has failed; QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_step_output(qplan_session* session, uint32_t index,
                                                  qplan_tensor_info* info, DLTensor* view);
 

@@ -71,6 +71,11 @@ class Diff(CommandTest):
         self.assertGreater(report["placement"]["regions"][1], 0)
         self.assertEqual(report["placement"]["MACs on vta"][0], 0)
         self.assertGreater(report["placement"]["MACs on vta"][1], report["placement"]["MACs on cpu"][1])
+        # Steps that the CPU now runs only in place of the device are the same tensors.
+        changed = {step["name"]: step["changes"] for step in report["steps"]}
+        self.assertEqual(changed["stem"]["placement"], ["cpu", "fallback"])
+        self.assertIn("stem: placement cpu -> fallback", self.differ(self.plan, npu))
+        self.assertFalse([tensor for tensor in report["quantisation"] if "scale" in tensor["changes"]], report["quantisation"])
 
     def test_errors(self):
         self.refused(1, ["make a plan of it first"], "diff", self.plan, DIGITS)

@@ -44,6 +44,26 @@ class DumpTensors(CommandTest):
             last = numpy.load(folder / index["tensors"][-1]["file"])
             self.assertEqual(last.tobytes(), self.digit_output(4))
 
+    def test_the_index_has_the_quantisation_that_the_plan_states(self):
+        _, index = self.dump(self.plan, self.digit_input(4))
+        inspected = {tensor["name"]: tensor for tensor in self.succeed_json("inspect", self.plan, "--json")["tensors"]}
+        for tensor in index["tensors"]:
+            known = inspected[tensor["name"]]
+            self.assertIsNotNone(known["scale"], tensor["name"])
+            self.assertEqual(tensor["scale"], [known["scale"]], tensor["name"])
+            self.assertEqual(tensor["zero_point"], [known["zero_point"]], tensor["name"])
+        stripped = self.folder / "stripped.qplan"
+        self.succeed("pack", DIGITS, "-o", stripped, "--strip-names")
+        _, index = self.dump(stripped, self.digit_input(4))
+        self.assertEqual(index["tensors"][0]["scale"], [])
+
+    def test_a_sum_of_a_convolution_hides_its_operand(self):
+        _, index = self.dump(self.plan, self.digit_input(4))
+        hidden = {step["name"]: step["reason"] for step in index["hidden"]}
+        self.assertEqual(sorted(hidden), ["block1/add", "block2/add"])
+        self.assertIn("residual", hidden["block1/add"])
+        self.assertIn("pack --observable", hidden["block1/add"])
+
     @needs_numpy
     def test_a_plan_of_pack_observable_shows_what_a_cascade_hides(self):
         cascades, whole = self.folder / "all.qplan", self.folder / "observable.qplan"

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "format/memory_layout.h"
 #include "src/base/blob_format.h"
 #include "src/packer/inspect/inspect.h"
@@ -16,19 +14,6 @@ constexpr uint64_t kWorkerCounts[] = {1, 2, 4};
 
 std::string text_of(const flatbuffers::String* string) { return string == nullptr ? "" : string->str(); }
 
-// The names state the quantisation of tensors between steps, and anybody may have written them.
-void add_inner_quantization(const PlanView& view, uint32_t index, Json* json) {
-  const format::Names* names = view.names();
-  if (names == nullptr || format::count_of(names->scales()) != view.num_tensors() ||
-      format::count_of(names->zero_points()) != view.num_tensors()) {
-    return;
-  }
-  const float scale = names->scales()->Get(index);
-  if (!std::isfinite(scale) || scale <= 0) return;
-  (*json)["scale"] = scale;
-  (*json)["zero_point"] = names->zero_points()->Get(index);
-}
-
 Json tensor_json(const PlanView& view, uint32_t index) {
   const format::Tensor& tensor = view.tensor(index);
   Json json;
@@ -39,6 +24,8 @@ Json tensor_json(const PlanView& view, uint32_t index) {
   json["bytes"] = tensor.size();
   json["scale"] = nullptr;
   json["zero_point"] = nullptr;
+  const float* scale = nullptr;
+  const int32_t* zero_point = nullptr;
   const format::Quantization* quantization = tensor.quantization();
   const uint32_t count = quantization == nullptr ? 0 : format::count_of(quantization->scales());
   if (count == 1) {
@@ -49,8 +36,9 @@ Json tensor_json(const PlanView& view, uint32_t index) {
     json["zero_point"] =
         std::vector<int32_t>(quantization->zero_points()->begin(), quantization->zero_points()->end());
     json["axis"] = quantization->axis();
-  } else {
-    add_inner_quantization(view, index, &json);
+  } else if (view.inner_quantization(index, &scale, &zero_point)) {
+    json["scale"] = *scale;
+    json["zero_point"] = *zero_point;
   }
   return json;
 }

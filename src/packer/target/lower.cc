@@ -133,7 +133,10 @@ class FunctionLowering {
     if (regions_.fallback) region->num_alternative_steps = static_cast<uint32_t>(fallback.steps.size());
     step.npu = std::move(region);
     lowering_.add_step(std::move(step));
-    if (regions_.fallback && refusals_.empty()) splice(fallback, inputs, outputs);
+    if (!refusals_.empty()) return;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      lowering_.describe(outputs[i], fallback.tensors[fallback.outputs[i]]);
+    if (regions_.fallback) splice(fallback, inputs, outputs);
   }
 
   // The program's steps, on the region's tensors.
@@ -148,6 +151,7 @@ class FunctionLowering {
       if (map[t] != kUnknown) continue;
       map[t] = tensor.is_constant() ? lowering_.add_constant(tensor.type, tensor.constant, tensor.name)
                                     : lowering_.add_activation(tensor.type, tensor.name);
+      lowering_.describe(map[t], tensor);
     }
     for (ProgramStep step : fallback.steps) {
       for (TensorId& input : step.inputs) input = map[input];

@@ -97,6 +97,13 @@ class Lowering {
       ir::ValueId value);  // that holds the value, which is a parameter, a constant or defined before
   TensorId define(ir::ValueId value);  // a new activation for a result
   void describe(ir::ValueId value, ProgramTensor* tensor) const;
+  // Takes over what is known of the quantisation of a tensor of another program that holds the same.
+  void describe(TensorId tensor, const ProgramTensor& same) {
+    ProgramTensor& described = program_.tensors[tensor];
+    if (described.scale != 0) return;
+    described.scale = same.scale;
+    described.zero_point = same.zero_point;
+  }
   TensorId add_activation(ir::TensorType type, std::string name);
   TensorId add_constant(ir::TensorType type, Bytes bytes, std::string name);
   void add_step(ProgramStep step) { program_.steps.push_back(std::move(step)); }
