@@ -48,9 +48,9 @@ std::string verify(const PlanFile& plan, const CheckOptions& options) {
   Session best(plan, session);
   const qplan_session_info info = best.info();
   const std::string regions = session.npu.driver == "none" ? "" : regions_text(best);
-  return "OK: " + std::to_string(plan.size()) + " bytes, digest and structure verified, " +
+  return "OK: " + grouped(plan.size()) + " bytes, digest and structure verified, " +
          count_text(info.num_steps, "step", "steps") + " bound (" + info.isa_name + ", reference)" + regions +
-         ", " + std::to_string(info.memory_bytes) + " bytes of memory\n";
+         ", " + grouped(info.memory_bytes) + " bytes of memory\n";
 }
 
 std::string heading(const Outcome& outcome) {
@@ -190,7 +190,7 @@ void add_check_command(CLI::App& app) {
   auto options = std::make_shared<CheckOptions>();
   CLI::App* command =
       app.add_subcommand("check", "Verify a plan, and compare what it computes with something else");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, "PLAN", "Plan, or model file");
   add_placement_options(*command, options->placement);
   add_fuse_option(*command, options->fuse);
   add_session_options(*command, options->session);
@@ -210,7 +210,7 @@ void add_check_command(CLI::App& app) {
                    "all, some and none), onnxruntime (of an ONNX model, where it is installed), all (those "
                    "of these that "
                    "apply), or a plan or model. Several with commas")
-      ->type_name("WHAT");
+      ->type_name("WHAT:{reference,isas,threads,sim,cascades,onnxruntime,all,FILE}");
   command
       ->add_option("--input", options->inputs,
                    "Inputs as those of `qplan run`, in place of files beside the outputs and of random ones")

@@ -107,7 +107,7 @@ void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command =
       app.add_subcommand("explain", "Show where each operator of a model runs, as which kernel, and why");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, "MODEL", "Plan, or model file");
   add_placement_options(*command, options->placement);
   command->add_flag("--json", options->json, "As JSON");
   command

@@ -80,9 +80,9 @@ bool has_extension(const std::string& path, const std::string& extension) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
-  command
-      .add_option("MODEL", options.model, "Model file: .tflite, .onnx, .pt, Relay text; its content decides")
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& name,
+                       const std::string& what) {
+  command.add_option(name, options.model, what + ": .tflite, .onnx, .pt, Relay text; its content decides")
       ->required()
       ->type_name("");
   command
@@ -95,15 +95,15 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--contract", options.contract,
                   "Numeric contract of every operator: tfl2, f32e; without it what the model's source means")
-      ->type_name("NAME");
+      ->type_name("NAME:{tfl2,f32e}");
   command
       .add_option("--io", options.io,
                   "Dtype of inputs and outputs: int8, uint8, float; without it the model's")
-      ->type_name("DTYPE");
+      ->type_name("DTYPE:{int8,uint8,float}");
   command
       .add_option("--io-layout", options.io_layout,
                   "Layout of four-dimensional inputs and outputs: nhwc, nchw; without it the model's")
-      ->type_name("LAYOUT");
+      ->type_name("LAYOUT:{nhwc,nchw}");
   command
       .add_option("--input-shape", options.input_shapes,
                   "Type of an input that the model leaves open, NAME=1x3x224x224:float32 (float32 may be "
@@ -136,7 +136,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--log-level", options.log_level,
                   "error, warning (default), info (what each pass did), debug (each rewrite)")
-      ->type_name("LEVEL");
+      ->type_name("LEVEL:{error,warning,info,debug}");
   command.add_flag("-v,--verbose", options.verbose, "As --log-level info");
 }
 
@@ -171,7 +171,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
                   "soft (default): operators that the preferred target rejects run on the next one; strict: "
                   "that is an "
                   "error")
-      ->type_name("POLICY");
+      ->type_name("POLICY:{soft,strict}");
   command
       .add_option(
           "--pin", options.pins,
@@ -194,7 +194,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
           "--fallback", options.fallback,
           "cpu (default): regions of a device have CPU steps as a fallback; none: smaller, and nothing runs "
           "without the device")
-      ->type_name("WHERE");
+      ->type_name("WHERE:{cpu,none}");
 }
 
 NamedType parse_input_shape(const std::string& text) {

@@ -30,8 +30,9 @@ struct ModelOptions {
   bool verbose = false;
 };
 
-// MODEL and all the options.
-void add_model_options(CLI::App& command, ModelOptions& options);
+// The positional argument `name`, which is `what`, and all the options.
+void add_model_options(CLI::App& command, ModelOptions& options, const std::string& name = "MODEL",
+                       const std::string& what = "Model file");
 // The files that they read: MODEL and those of the bindings.
 std::vector<NamedFile> input_files(const ModelOptions& options);
 

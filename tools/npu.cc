@@ -57,7 +57,7 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
           "--on-npu-failure", options.on_failure,
           "When a device is absent or fails: fallback (to the CPU, the same bits; default), retry (once, "
           "then fallback) or fail")
-      ->type_name("POLICY")
+      ->type_name("POLICY:{fallback,retry,fail}")
       ->check([](const std::string& text) {
         for (const char* policy : kPolicies) {
           if (text == policy) return std::string();

@@ -17,8 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::string grouped(const Json& number) { return tools::grouped(number.get<uint64_t>()); }
+
 std::string bytes_text(const Json& bytes) {
-  return std::to_string(bytes.get<uint64_t>()) + " bytes (" + size_text(bytes.get<uint64_t>()) + ")";
+  return grouped(bytes) + " bytes (" + size_text(bytes.get<uint64_t>()) + ")";
 }
 
 std::string number_text(const Json& number) {
@@ -30,7 +32,7 @@ std::string tensor_line(const char* role, size_t index, const Json& tensor) {
   std::string line = std::string(role) + " " + std::to_string(index) + ":  ";
   line += one_line(short_name(tensor.at("name").get<std::string>())) + "  " +
           tensor.at("dtype").get<std::string>() + tensor.at("shape").dump() + "  " +
-          tensor.at("bytes").dump() + " bytes";
+          grouped(tensor.at("bytes")) + " bytes";
   if (!tensor.at("scale").is_null()) {
     line +=
         "  scale " + number_text(tensor.at("scale")) + ", zero point " + number_text(tensor.at("zero_point"));
@@ -56,22 +58,22 @@ size_t count_steps(const Json& plan) {
 // The most that the CPU computes in one run of main; null where this build does not know a kernel.
 std::string work_text(const Json& plan) {
   const Json& work = plan.at("functions").at(0).at("work");
-  return work.is_null() ? "unknown (a step is not for this build)" : work.dump() + " operations at most";
+  return work.is_null() ? "unknown (a step is not for this build)" : grouped(work) + " operations at most";
 }
 
 std::string region_line(const Json& region) {
   return "region:    " + one_line(region.at("name").get<std::string>()) + " on " +
          region.at("target").get<std::string>() + ": " +
          count_text(region.at("operators").get<uint64_t>(), "operator", "operators") + ", " +
-         region.at("macs").dump() + " MACs, about " + region.at("estimated_cycles").dump() +
-         " cycles; program " + region.at("blob_bytes").dump() + " bytes in the plan, " +
-         region.at("program_bytes").dump() + " in the driver; " +
+         grouped(region.at("macs")) + " MACs, about " + grouped(region.at("estimated_cycles")) +
+         " cycles; program " + grouped(region.at("blob_bytes")) + " bytes in the plan, " +
+         grouped(region.at("program_bytes")) + " in the driver; " +
          count_text(region.at("copies").get<uint64_t>(), "boundary copy", "boundary copies") + " (" +
-         region.at("copy_bytes").dump() + " bytes); " +
+         grouped(region.at("copy_bytes")) + " bytes); " +
          (region.at("alternative_steps") == 0
               ? "no CPU fallback"
               : count_text(region.at("alternative_steps").get<uint64_t>(), "CPU step", "CPU steps") +
-                    " behind it") +
+                    " as its fallback") +
          "\n";
 }
 
@@ -196,14 +198,14 @@ std::string inspect_page(const Json& plan) {
   for (size_t i = 0; i < plan.at("outputs").size(); ++i)
     page += tensor_line("output", i, plan.at("outputs")[i]);
   page += "steps:     " + std::to_string(count_steps(plan)) + " (" + op_counts(plan.at("steps")) + "), " +
-          std::to_string(total_macs(plan)) + " MACs\n";
+          tools::grouped(total_macs(plan)) + " MACs\n";
   page += "work:      " + work_text(plan) + "\n";
   page += variant_lines(plan.at("steps"));
   for (const Json& region : plan.at("regions")) page += region_line(region);
   page += "constants: " + bytes_text(memory.at("constants_bytes")) + "\n";
   page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +
-          memory.at("arena_lower_bound_bytes").dump() + "; scratch " +
-          memory.at("scratch_per_worker_bytes").dump() + " bytes a worker\n";
+          grouped(memory.at("arena_lower_bound_bytes")) + "; scratch " +
+          grouped(memory.at("scratch_per_worker_bytes")) + " bytes a worker\n";
   for (const Json& bank : plan.at("banks")) {
     if (bank.at("kind") != "device") continue;
     page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
@@ -215,14 +217,14 @@ std::string inspect_page(const Json& plan) {
     line += width == "32_bit" ? "32 bit: " : "64 bit: ";
     bool first = true;
     for (const auto& [workers, bytes] : by_workers.items()) {
-      line += (first ? "" : ", ") + bytes.dump() + " bytes with " + workers +
+      line += (first ? "" : ", ") + grouped(bytes) + " bytes with " + workers +
               (workers == "1" ? " worker" : " workers");
       first = false;
     }
     page += line + "\n";
   }
   for (const auto& [call, bytes] : memory.at("stack_bytes").at("32_bit").items()) {
-    page += "stack:     32 bit: " + bytes.dump() + " bytes at most in " + call + "\n";
+    page += "stack:     32 bit: " + grouped(bytes) + " bytes at most in " + call + "\n";
   }
   if (memory.at("overwrites_inputs").get<bool>()) {
     page += "note:      a run writes over the memory of its inputs; write them before each run\n";
@@ -232,7 +234,7 @@ std::string inspect_page(const Json& plan) {
 
 std::string pack_summary(const Json& plan) {
   const Json& memory = plan.at("memory");
-  const auto exact = [](uint64_t bytes) { return grouped(bytes) + " bytes"; };
+  const auto exact = [](uint64_t bytes) { return tools::grouped(bytes) + " bytes"; };
   const auto arena = memory.at("arena_bytes").get<uint64_t>();
   const auto lower_bound = memory.at("arena_lower_bound_bytes").get<uint64_t>();
   const auto device_bytes = memory.at("device_bytes").get<uint64_t>();

@@ -28,7 +28,7 @@ function row(...values) {
 const num = (v) => ({ numeric: v });
 function table(heads, rows) {
   const tr = make('tr');
-  for (const h of heads) tr.append(make('th', h.startsWith('#') ? 'n' : '', h.replace(/^#/, '')));
+  for (const h of heads) tr.append(make('th', h.startsWith('#') ? 'n' : h === '' ? 'meter' : '', h.replace(/^#/, '')));
   return make('table', '', make('thead', '', tr), make('tbody', '', ...rows));
 }
 function bar(part, background) {
@@ -73,7 +73,9 @@ el('steps').append(table(['#step', 'operator', 'name', '#time', '#share', '', '#
 
 // ---- memory over time ----
 // Each tensor of the arena is a rectangle: its steps from left to right, its addresses from the top.
-const M = D.memory, WIDTH = 900, LEFT = 64, TOP = 8, HEIGHT = 260, LIVE = 90, GAP = 26;
+// Charts are as wide as their panel, so that their text keeps its size on narrow screens.
+const widthOf = (id) => Math.min(900, Math.max(280, el(id).clientWidth || 900));
+const M = D.memory, WIDTH = widthOf('memory'), LEFT = 64, TOP = 8, HEIGHT = 260, LIVE = 90, GAP = 26;
 const n = Math.max(S.length, 1);
 const atStep = (s) => LEFT + (WIDTH - LEFT - 8) * s / n;
 const atByte = (b) => TOP + HEIGHT * b / Math.max(M.arena_bytes, 1);
@@ -109,7 +111,7 @@ memory.append(svgMake('path', { d: 'M' + LEFT + ' ' + liveTop + 'V' + (liveTop +
 tick(LEFT - 6, liveTop + 10, bytesText(most), 'end');
 tick(LEFT - 6, liveTop + LIVE, '0', 'end');
 tick(LEFT - 6, liveTop + LIVE / 2 + 4, 'alive', 'end');
-const every = Math.max(1, Math.ceil(n / 20));
+const every = Math.max(1, Math.ceil(n / (WIDTH / 45)));
 for (let s = 0; s < n; s += every) tick(atStep(s + 0.5), liveTop + LIVE + 16, String(s), 'middle');
 tick(WIDTH - 8, liveTop + LIVE + 28, 'step', 'end');
 const peakX = atStep(M.peak_step + 0.5);
@@ -144,7 +146,7 @@ const dots = new Map();
 function drawRoof() {
   const points = S.map((s, i) => ({ i, x: s.macs / Math.max(s.bytes, 1), y: s.macs / Math.max(s.ns, 1), s })).filter((p) => p.s.macs > 0 && p.s.ns > 0);
   if (points.length === 0) { el('roof').textContent = 'no step multiplies'; return; }
-  const W = 900, H = 330, L = 56, B = 36, R = 12, U = 10;
+  const W = widthOf('roof'), H = 330, L = 56, B = 36, R = 20, U = 10;
   const ridge = D.roof.gmacs / D.roof.gbytes;
   const x0 = Math.floor(Math.log10(Math.min(...points.map((p) => p.x), ridge / 2))), x1 = Math.ceil(Math.log10(Math.max(...points.map((p) => p.x), ridge * 2)));
   const y0 = Math.floor(Math.log10(Math.min(...points.map((p) => p.y), D.roof.gmacs / 10))), y1 = Math.ceil(Math.log10(Math.max(...points.map((p) => p.y), D.roof.gmacs)) + 0.05);

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "src/base/short_name.h"
 #include "tools/embedded.h"
 #include "tools/words.h"
 
@@ -81,7 +82,7 @@ std::string report_dot(const Json& data) {
   std::string text = "digraph plan {\n  node [shape=box, fontname=\"sans-serif\"];\n";
   const auto name_of = [&](size_t tensor, const char* otherwise) {
     const auto name = data.at("tensors").at(tensor).at("name").get<std::string>();
-    return name.empty() ? std::string(otherwise) : name;
+    return name.empty() ? std::string(otherwise) : short_name(name);
   };
   std::vector<std::string> writer(data.at("tensors").size());
   for (const Json& input : data.at("inputs")) {
@@ -92,10 +93,11 @@ std::string report_dot(const Json& data) {
   for (const Json& step : data.at("steps")) {
     if (step.at("alternative").get<bool>()) continue;
     const std::string node = "s" + std::to_string(step.at("index").get<uint32_t>());
+    const auto name = step.at("name").get<std::string>();
     text += "  " + node + " [label=" +
             dot_text(std::to_string(step.at("index").get<uint32_t>()) + " " +
-                     step.at("op").get<std::string>() + ": " + step.at("name").get<std::string>()) +
-            "];\n";
+                     step.at("op").get<std::string>() + ": " + short_name(name)) +
+            ", tooltip=" + dot_text(name) + "];\n";
     for (const Json& input : step.at("inputs")) {
       const auto tensor = input.get<size_t>();
       if (writer[tensor].empty()) continue;  // a constant

@@ -33,14 +33,13 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       });
   command
       .add_option("--isa", options.isa,
-                  "Use no instructions beyond this set: " + known_isas() +
-                      " or auto (default: the best of this machine); the "
-                      "results are the same")
-      ->type_name("ISA");
+                  "Use no instructions beyond this set (default auto: the best of this machine); the results "
+                  "are the same")
+      ->type_name("ISA:{" + known_isas(false, ",") + ",auto}");
   command
       .add_option("--pool", options.pool,
                   "What runs the threads: threads (sleeps when idle) or openmp (default threads)")
-      ->type_name("POOL")
+      ->type_name("POOL:{threads,openmp}")
       ->check([](const std::string& text) {
         if (text == "threads" || text == "openmp") return std::string();
         return "unknown pool '" + text + "', expected threads or openmp";
@@ -76,12 +75,12 @@ void add_max_work_option(CLI::App& command, uint64_t& max_work) {
       });
 }
 
-std::string known_isas(bool available) {
+std::string known_isas(bool available, const std::string& between) {
   std::string names;
   for (uint32_t isa = QPLAN_ISA_REFERENCE; isa <= kMaxIsa; ++isa) {
     const char* name = qplan_isa_name(isa);
     if (name != nullptr && (!available || qplan_isa_available(isa) != 0))
-      names += (names.empty() ? "" : ", ") + std::string(name);
+      names += (names.empty() ? "" : between) + std::string(name);
   }
   return names;
 }

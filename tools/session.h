@@ -43,7 +43,7 @@ void add_max_work_option(CLI::App& command, uint64_t& max_work);
 // The names of the ISAs that this machine and build can run, "reference, avx2".
 std::string available_isas();
 // The names of all that qplan knows, but for auto; or of the available ones.
-std::string known_isas(bool available = false);
+std::string known_isas(bool available = false, const std::string& between = ", ");
 
 // QPLAN_ISA_* of a name. UsageError for an unknown one, Failure for one that the machine lacks.
 uint32_t parse_isa(const std::string& name);

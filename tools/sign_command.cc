@@ -82,9 +82,14 @@ void key_id_of(const uint8_t* public_key, uint8_t* id) {
   std::memcpy(id, digest, QPLAN_KEY_ID_BYTES);
 }
 
+[[noreturn]] void refuse_existing(const std::string& path) {
+  throw Failure("key '" + path + "': the file exists, and sign replaces no key; give another name");
+}
+
 // A new file that nobody else may read. Failure where there is one of that name.
 void write_secret(const std::string& path, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0 && errno == EEXIST) refuse_existing(path);
   if (file < 0) throw Failure("key '" + path + "': " + std::strerror(errno));
   const bool is_written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int error = errno;
@@ -96,6 +101,7 @@ void write_secret(const std::string& path, const std::string& text) {
 
 void make_key(const std::string& path) {
   init_sodium();
+  if (::access((path + ".pub").c_str(), F_OK) == 0) refuse_existing(path + ".pub");
   KeyBytes seed(crypto_sign_SEEDBYTES), secret(crypto_sign_SECRETKEYBYTES), pub(crypto_sign_PUBLICKEYBYTES);
   randombytes_buf(seed.data(), seed.size());
   crypto_sign_seed_keypair(pub.data(), secret.data(), seed.data());

@@ -377,7 +377,7 @@ void run(const TuneOptions& options) {
 void add_tune_command(CLI::App& app) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* command = app.add_subcommand("tune", "Measure which schedules are fastest on this machine");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, "MODEL", "Plan, or model file");
   add_placement_options(*command, options->placement);
   add_fuse_option(*command, options->fuse);
   add_session_options(*command, options->session);

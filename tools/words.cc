@@ -27,14 +27,14 @@ size_t distance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string count_text(uint64_t count, std::string_view one, std::string_view many) {
-  return std::to_string(count) + " " + std::string(count == 1 ? one : many);
-}
-
 std::string grouped(uint64_t number) {
   std::string text = std::to_string(number);
   for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
   return text;
+}
+
+std::string count_text(uint64_t count, std::string_view one, std::string_view many) {
+  return grouped(count) + " " + std::string(count == 1 ? one : many);
 }
 
 std::string short_count(uint64_t number) {

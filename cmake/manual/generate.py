@@ -67,7 +67,7 @@ _qplan() {
   case "$path" in
 %(commands)s
   esac
-  COMPREPLY=($(compgen -f -- "$word"))
+  mapfile -t COMPREPLY < <(compgen -f -- "$word")
 }
 complete -o filenames -F _qplan qplan
 """
@@ -76,10 +76,12 @@ complete -o filenames -F _qplan qplan
 def bash(every):
     key = lambda page: "".join(" " + word for word in page.words)
     reply = 'COMPREPLY=($(compgen -W "%s" -- "$word")); return'
+    # Words that are not those of a list are completed as files.
+    reply_or_file = 'COMPREPLY=($(compgen -W "%s" -- "$word")); [[ ${#COMPREPLY[@]} -eq 0 ]] || return'
     return BASH % {
         "paths": "\n".join(f'      "{key(page)}") path="{key(page)}" ;;' for page in every if page.words),
         "values": "\n".join(
-            f'    "{key(page)} {name}") ' + reply % " ".join(option.values) + " ;;"
+            f'    "{key(page)} {name}") ' + (reply_or_file if option.or_file else reply) % " ".join(option.values) + " ;;"
             for page in every for option in page.options if option.values for name in option.names
         ) or '    "") ;;',
         "options": "\n".join(
@@ -94,7 +96,8 @@ def bash(every):
 
 
 def zsh_text(text):
-    return text.replace("\\", "").replace("'", "").replace("[", "(").replace("]", ")").replace(":", "\\:")
+    """Text inside [...] of a specification, which is inside '...'."""
+    return text.replace("\\", "").replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", "\\:")
 
 
 def zsh(every):
@@ -105,6 +108,8 @@ def zsh(every):
         specs = []
         for option in page.options:
             values = f"({' '.join(option.values)})" if option.values else "_files"
+            if option.values and option.or_file:
+                values = f'{{_alternative "words:word:{values}" "files:file:_files"}}'
             for name in option.names:
                 argument = f":{option.argument.split()[0].split(':')[0].lower()}:{values}" if option.argument and "Needs" not in option.argument else ""
                 specs.append(f"'*{name}[{zsh_text(option.text)}]{argument}'")

@@ -11,6 +11,14 @@ class Option:
     @property
     def values(self):
         """The words that the option takes, where the help lists them: WHEN:{auto,off}."""
+        return [word for word in self._listed() if word != "FILE"]
+
+    @property
+    def or_file(self):
+        """Whether it takes a file, too: WHAT:{isas,FILE}."""
+        return "FILE" in self._listed()
+
+    def _listed(self):
         listed = re.search(r"\{([^}]*)\}", self.argument)
         return listed.group(1).split(",") if listed else []
 

@@ -54,6 +54,21 @@ class Readme(unittest.TestCase):
                            QPLAN_LIBRARY=os.path.join(BUILD, "lib", "libqplan.so"))
         self.assertEqual(run([sys.executable, "-c", program], cwd=self.folder.name, env=environment).strip(), "7")
 
+    def test_the_chinese_page_states_the_same_facts(self):
+        def rows(page):
+            with open(os.path.join(ROOT, page), encoding="utf-8") as text:
+                return [line for line in text if line.startswith("| ")]
+
+        def facts(row):  # AVX-512, I8MM, RVV, DotProd, Cortex-M55, MB
+            return set(re.findall(r"[A-Za-z]+-[A-Z]?\d+|[A-Z]\w*\d[\w.]*|[A-Z]{2,}\b|\b[A-Z][a-z]+[A-Z][a-z]+\b", row))
+
+        chinese = rows("README.zh.md")
+        for english, name in (("**Exact**", "**精确**"), ("**Fast**", "**快**"), ("**Small**", "**小**"), ("CPUs", "CPU"),
+                              ("NPUs", "NPU"), ("models |", "模型 |")):
+            (stated,) = [row for row in rows("README.md") if row.startswith(f"| {english}")]
+            (translated,) = [row for row in chinese if row.startswith(f"| {name}")]
+            self.assertEqual(sorted(facts(stated) - facts(translated)), [], f"{name}: README.md has more")
+
     def test_c(self):
         program = blocks("c", "docs/c.md")[0]
         with open(os.path.join(self.folder.name, "main.c"), "w", encoding="utf-8") as file:

@@ -158,11 +158,22 @@ class Install(unittest.TestCase):
         text = (self.prefix / "share" / "man" / "man1" / "qplan-pack.1").read_text()
         for part in (".TH QPLAN-PACK 1", ".SH OPTIONS", r"\-\-fuse"):
             self.assertIn(part, text)
-        script = self.prefix / "share" / "bash-completion" / "completions" / "qplan"
+        script = str(self.prefix / "share" / "bash-completion" / "completions" / "qplan")
         complete = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _qplan; echo "${COMPREPLY[@]}"'
         for words, expected in ((("qplan", "pa"), "pack"), (("qplan", "npu", "rep"), "replay"),
-                                (("qplan", "pack", "--fuse", "m"), "memory"), (("qplan", "pack", "--io-l"), "--io-layout")):
+                                (("qplan", "pack", "--fuse", "m"), "memory"), (("qplan", "pack", "--io-l"), "--io-layout"),
+                                (("qplan", "run", "--isa", "avx5"), "avx512vnni"), (("qplan", "pack", "--io", "u"), "uint8"),
+                                (("qplan", "check", "--against", "ref"), "reference"),
+                                (("qplan", "check", "--against", script[:-2]), script)):
             self.assertEqual(self.run_command("bash", "-c", complete, script, *words).strip(), expected)
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_completion_of_zsh(self):
+        script = self.prefix / "share" / "zsh" / "vendor-completions" / "_qplan"
+        self.run_command("zsh", "-n", script)
+        text = script.read_text()
+        self.assertIn("without it the model'\\''s]:name:(tfl2 f32e)", text)
+        self.assertRegex(text, r":what:\{_alternative \"words:word:\(reference isas [a-z ]+\)\" \"files:file:_files\"\}")
 
     def test_version(self):
         text = self.run_command(self.prefix / "bin" / "qplan", "--version")

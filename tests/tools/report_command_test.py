@@ -95,6 +95,17 @@ class Report(CommandTest):
             drawn = subprocess.run(["dot", "-Tsvg", path], capture_output=True, check=False)
             self.assertEqual(drawn.returncode, 0, drawn.stderr)
 
+    def test_dot_shortens_joined_names_and_keeps_them_as_tooltips(self):
+        model = self.file("joined.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4), int8]) {
+qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 2f, 0, name="Relu;Add;bias")
+}
+""")
+        plan, path = self.folder / "joined.qplan", self.folder / "joined.dot"
+        self.succeed("pack", model, "-o", plan)
+        self.succeed("report", plan, "--dot", path, "--runs", "0")
+        self.assertIn('s0 [label="0 add: Relu;..+2", tooltip="Relu;Add;bias"]', path.read_text())
+
     def test_placement_of_a_plan_for_a_device(self):
         plan = self.folder / "npu.qplan"
         self.succeed("pack", DIGITS, "-o", plan, "--target", "vta, cpu")
@@ -146,6 +157,10 @@ qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 2f, 0, name="{name}")
                         self.assertGreater(shot.stat().st_size, 10000)
                         wide = page.evaluate("document.documentElement.scrollWidth")
                         self.assertLessEqual(wide, width, "the page is wider than the window")
+                        heights = "[...document.querySelectorAll('svg.chart .tick')].map(t => t.getBoundingClientRect().height)"
+                        self.assertGreaterEqual(page.evaluate(f"Math.min(...{heights})"), 10, "text of charts cannot be read")
+                        names = "[...document.querySelectorAll('#steps tbody td:nth-child(3)')].map(t => t.clientWidth)"
+                        self.assertGreaterEqual(page.evaluate(f"Math.min(...{names})"), 100, "names break at each letter")
                         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
                         self.assertEqual(background, "rgb(18, 22, 28)" if dark else "rgb(246, 247, 249)")
             self.assertEqual(page.evaluate("document.title"), "hostile.qplan: report")

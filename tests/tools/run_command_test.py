@@ -24,7 +24,7 @@ class Run(CommandTest):
         work = inspected["functions"][0]["work"]
         self.assertEqual(work, sum(step["work"] for step in inspected["steps"]))
         self.assertGreater(work, inspected["functions"][0]["macs"])
-        self.assertIn(f"work:      {work} operations at most", self.succeed("inspect", self.plan))
+        self.assertIn(f"work:      {work:,} operations at most", self.succeed("inspect", self.plan))
         arguments = ("run", self.plan, "--input", self.digit_input(3))
         self.succeed(*arguments, "--max-work", work)
         self.refused(1, [f"beyond max_work {work - 1}", "(step "], *arguments, "--max-work", work - 1)

@@ -113,7 +113,11 @@ class Sign(CommandTest):
 
     def test_keys_are_kept_apart_and_secret(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
-        self.refused(1, ["File exists"], "sign", "--new-key", self.key)
+        self.refused(1, ["the file exists", "another name"], "sign", "--new-key", self.key)
+        lost = self.folder / "lost.key"  # a public key that devices have is no less worth than the secret one
+        public = self.file("lost.key.pub", b"kept")
+        self.refused(1, ["lost.key.pub", "the file exists"], "sign", "--new-key", lost)
+        self.assertEqual((lost.exists(), public.read_bytes()), (False, b"kept"))
         self.refused(1, ["is a public key, expected the secret one"], "sign", self.plan, "--key", self.pub, "-o", self.signed)
         self.refused(1, ["is a secret key, expected the public one"], "verify", self.plan, "--key", self.key)
         self.refused(1, ["is no key of qplan sign"], "verify", self.plan, "--key", self.file("x", b"qplan-ed25519-public-1 12"))
