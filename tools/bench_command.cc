@@ -217,7 +217,7 @@ void add_bench_command(CLI::App& app) {
       });
   command->add_option("--warmup", options->warm_up, "Runs before those that are measured (default 5)")
       ->type_name("N")
-      ->check(CLI::Range(0, 1000000));
+      ->check(CLI::Range(0, 1000000).description(""));
   command->add_option("--input", options->inputs, "Inputs as those of `qplan run`, in place of random ones")
       ->type_name("FILE");
   command->add_option("--mean", options->mean, "Of pictures after --input: see `qplan run`")->type_name("M");

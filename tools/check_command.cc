@@ -221,7 +221,7 @@ void add_check_command(CLI::App& app) {
       ->add_option("--random", options->seeds,
                    "How many random inputs are tried where no others are given (default 1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100000));
+      ->check(CLI::Range(1, 100000).description(""));
   command
       ->add_option("--tolerance", options->tolerance,
                    "Differences of so many steps do not count (default 0): steps of integers, of floats the "

@@ -412,7 +412,7 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--output", options->output, "Which output has the scores (default 0)")->type_name("N");
   command->add_option("--top", options->top, "Count an answer among the best K as right, too (default 5)")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   command->add_option("--worst", options->worst, "How many kinds of mistakes are printed (default 10)")
       ->type_name("N");
   command->add_option("--mean", options->mean, "As for `qplan run`")->type_name("M");

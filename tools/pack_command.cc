@@ -152,7 +152,7 @@ void add_pack_command(CLI::App& app) {
       ->add_option("--tuning-threads", options->tuning_threads,
                    "Use the measurements made with so many threads (default 1)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   CLI::Option* fuse = add_fuse_option(*command, options->fuse);
   CLI::Option* max_ram =
       command
@@ -162,8 +162,8 @@ void add_pack_command(CLI::App& app) {
               "plan of --fuse memory stands in; where that takes more, nothing is written and the step "
               "that takes most is named")
           ->type_name("BYTES")
-          ->transform(CLI::AsSizeValue(false))
-          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48));
+          ->transform(CLI::AsSizeValue(false).description(""))
+          ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48).description(""));
   command
       ->add_flag("--observable", options->observable,
                  "Make each layer a step of its own, as --fuse off does, so that `qplan run --dump-tensors` "
@@ -177,7 +177,7 @@ void add_pack_command(CLI::App& app) {
           "qplan_session_self_check and Python's session.self_check() compare them and name the step "
           "that is wrong")
       ->type_name("N")
-      ->check(CLI::Range(uint32_t{1}, uint32_t{64}));
+      ->check(CLI::Range(uint32_t{1}, uint32_t{64}).description(""));
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"
       "Examples:\n"

@@ -59,7 +59,7 @@ void add_report_command(CLI::App& app) {
                    "Measure the steps in so many runs, or as many as 10 seconds allow (default 30); 0: run "
                    "nothing and estimate their times from MACs and bytes")
       ->type_name("N")
-      ->check(CLI::Range(0, 1000000));
+      ->check(CLI::Range(0, 1000000).description(""));
   command
       ->add_option("--input", options->report.inputs,
                    "Inputs as those of `qplan run`, in place of random ones")

@@ -392,7 +392,7 @@ void add_tune_command(CLI::App& app) {
       ->add_option("--budget", options->budget_s,
                    "Seconds that the measurements take (default 20); each schedule is measured at least once")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(0.0, 1e6).description(""));
   command->footer(
       "MODEL may be a plan; options about models then do not matter. Outputs are the same bits with every "
       "schedule.\n"

@@ -6,8 +6,9 @@ import pathlib
 import tempfile
 from typing import TYPE_CHECKING, Any, Dict, Union
 
+from ._command import run_command
 from ._options import PathLike
-from ._pack import _Call, _choice, _known
+from ._pack import _Call, _choice, _known, pack
 from ._plan import Plan
 
 if TYPE_CHECKING:
@@ -22,17 +23,51 @@ def explain(
     """What `qplan explain` says of a model, or of a plan (docs/placement.md).
 
     format: "json" gives a dict; "coverage" the share of operators and MACs that would run, as a dict; "text" and "html"
-    give a string. options: those of pack.
+    give a string. options: those of pack. Without a device the dict has `isa` and `steps`: the kernel that this machine
+    runs each step with, and why not a better one. They come from the command `qplan`; where it is not installed, a
+    model's dict has the placement alone.
     """
     _known("explain", options, also=("why_not", "body"))
     number = _choice("format", format, {"text": 0, "json": 1, "html": 2, "coverage": 3})
-    call = _Call(target, **options)
     with tempfile.TemporaryDirectory(prefix="qplan_") as folder:
+        path = pathlib.Path(folder) / "plan.qplan"
         if isinstance(model, Plan):
-            path = pathlib.Path(folder) / "plan.qplan"
             model.save(path)
+            if format in ("json", "text") and _is_for_cpu(model):
+                return _steps(path, format, options)
         else:
             path = pathlib.Path(os.fspath(model))
-        call.run("qplan_explain", os.fsencode(path), call.options, number, call.output.function, None)
-    text = call.output.text()
-    return json.loads(text) if format in ("json", "coverage") else text
+        text = _placement(path, target, number, options)
+        if format not in ("json", "coverage"):
+            return text
+        report = json.loads(text)
+        if format == "json" and not isinstance(model, Plan) and {device["target"] for device in report["devices"]} == {"cpu"}:
+            report.update(_steps_of_model(model, target, pathlib.Path(folder) / "plan.qplan", options))
+        return report
+
+
+def _placement(path, target, number, options):
+    call = _Call(target, **options)
+    call.run("qplan_explain", os.fsencode(path), call.options, number, call.output.function, None)
+    return call.output.text()
+
+
+def _is_for_cpu(plan):
+    return all(target["name"] == "cpu" for target in plan.inspect()["targets"])
+
+
+def _steps_of_model(model, target, plan, options):
+    pack(model, plan, target, **{name: value for name, value in options.items() if name not in ("why_not", "body")})
+    try:
+        return _steps(plan, "json", options)
+    except FileNotFoundError:
+        return {}
+
+
+def _steps(plan, format, options):
+    words = ["explain", str(plan)]
+    if options.get("custom_operators") is not None:
+        words += ["--custom-operators", os.fspath(options["custom_operators"])]
+    if format == "text":
+        return run_command(words)
+    return json.loads(run_command([*words, "--json"]))

@@ -74,13 +74,13 @@ class Running:
                 else:
                     for value, (view, _, _) in zip(inputs, views[0]):
                         view[...] = value
-                    arrays = None if out is None else self._outputs_for(out)
+                    arrays = None if out is None else self._outputs_of(out, views[1])
                     status = self._invoke(self._session)
                     if status < 0:
                         self._check(status)
                     if arrays is None:
-                        return tuple([view.copy() for view in views[1]])
-                    for array, view in zip(arrays, views[1]):
+                        return tuple([view.copy() for view, _, _ in views[1]])
+                    for array, (view, _, _) in zip(arrays, views[1]):
                         array[...] = view
                     return arrays
             return self._run_any(inputs, out)
@@ -143,6 +143,14 @@ class Running:
             check(status, error)
         return outputs
 
+    def _outputs_of(self, out, views):
+        """_outputs_for with as few calls as possible in the usual case, one array."""
+        if type(out) is numpy.ndarray and len(views) == 1:
+            _, dtype, shape = views[0]
+            if out.dtype is dtype and out.shape == shape and out.flags.carray:  # contiguous, aligned, writable
+                return (out,)
+        return self._outputs_for(out)
+
     def _outputs_for(self, out, shapes=None):
         """out as a tuple of arrays that can take the outputs."""
         infos = self._plan.outputs
@@ -190,7 +198,8 @@ class Running:
         inputs = [self._memory.view(info, _capi.INPUT, i) for i, info in enumerate(self._plan.inputs)]
         outputs = [self._memory.view(info, _capi.OUTPUT, i) for i, info in enumerate(self._plan.outputs)]
         if all(view is not None for view in inputs + outputs):
-            self._views = tuple((view, view.dtype, view.shape) for view in inputs), tuple(outputs)
+            described = [tuple((view, view.dtype, view.shape) for view in views) for views in (inputs, outputs)]
+            self._views = tuple(described)
 
     def _ordered(self, inputs):
         infos = self._plan.inputs

@@ -172,8 +172,8 @@ class Install(unittest.TestCase):
         script = self.prefix / "share" / "zsh" / "vendor-completions" / "_qplan"
         self.run_command("zsh", "-n", script)
         text = script.read_text()
-        self.assertIn("without it the model'\\''s]:name:(tfl2 f32e)", text)
-        self.assertRegex(text, r":what:\{_alternative \"words:word:\(reference isas [a-z ]+\)\" \"files:file:_files\"\}")
+        self.assertTrue("without it the model'\\''s]:dtype:(int8 uint8 float)'" in text, text[:2000])
+        self.assertRegex("".join(line for line in text.splitlines() if "--against[" in line), r":what:\{_alternative \"words:word:\(reference isas [a-z ]+\)\" \"files:file:_files\"\}")
 
     def test_version(self):
         text = self.run_command(self.prefix / "bin" / "qplan", "--version")

@@ -55,6 +55,25 @@ class Explain(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "qplan.explain.. has no option 'fused'"):
             qplan.explain(DIGITS, fused="off")
 
+    @unittest.skipUnless(os.environ.get("QPLAN_COMMAND"), "QPLAN_COMMAND does not name the command")
+    def test_steps_on_the_cpu(self):
+        plan = qplan.pack(DIGITS, fuse="off")
+        for report in (qplan.explain(DIGITS, fuse="off"), qplan.explain(plan)):
+            self.assertIn(report["isa"], qplan.available_isas())
+            self.assertEqual([step["op"] for step in report["steps"]], [step["op"] for step in plan.inspect()["steps"]])
+            self.assertTrue(report["steps"][0]["kernel"].startswith("conv2d_"), report["steps"][0])
+            self.assertIn("copies", " ".join(note for step in report["steps"] for note in step["notes"]))
+        self.assertIn(f"cpu: {len(plan.inspect()['steps'])} steps", qplan.explain(plan, format="text"))
+        self.assertNotIn("steps", qplan.explain(DIGITS, "vta, cpu"))
+        command = os.environ.pop("QPLAN_COMMAND")
+        try:
+            os.environ["QPLAN_COMMAND"] = "/none"
+            with self.assertRaises(FileNotFoundError):
+                qplan.explain(plan)
+            self.assertIn("nodes", qplan.explain(DIGITS))  # the placement alone
+        finally:
+            os.environ["QPLAN_COMMAND"] = command
+
 
 @unittest.skipUnless(os.environ.get("QPLAN_COMMAND"), "QPLAN_COMMAND does not name the command")
 class Tune(unittest.TestCase):

@@ -193,25 +193,21 @@ ir::ConstantRef read_constant(const Json& node, const Json& arrays, size_t k) {
 }  // namespace
 
 std::string write_metadata(const std::vector<ir::ConstantRef>& constants) {
-  // Node 0 is null, 1 the map, 2 the array, then one node a constant. Written by hand: no escapes are needed,
-  // and the layout stays what it is whatever the JSON library does.
-  std::string text =
-      "{\n  \"root\": 1,\n  \"nodes\": [\n    {\"type_key\": \"\"},\n"
-      "    {\"type_key\": \"Map\", \"keys\": [\"relay.Constant\"], \"data\": [2]},\n"
-      "    {\"type_key\": \"Array\", \"data\": [";
-  for (size_t k = 0; k < constants.size(); ++k) text += (k == 0 ? "" : ", ") + std::to_string(k + 3);
-  text += "]}";
+  // Node 0 is null, 1 the map, 2 the array, then one node a constant.
+  Json indices = Json::array(), arrays = Json::array();
+  Json nodes = {{{"type_key", ""}}, {{"type_key", "Map"}, {"keys", {"relay.Constant"}}, {"data", {2}}}};
+  for (size_t k = 0; k < constants.size(); ++k) indices.push_back(k + 3);
+  nodes.push_back({{"type_key", "Array"}, {"data", std::move(indices)}});
   for (size_t k = 0; k < constants.size(); ++k) {
-    text += ",\n    {\"type_key\": \"relay.Constant\", \"attrs\": {\"_checked_type_\": \"0\", \"data\": \"" +
-            std::to_string(k) + "\", \"span\": \"0\"}}";
+    nodes.push_back({{"type_key", "relay.Constant"},
+                     {"attrs", {{"_checked_type_", "0"}, {"data", std::to_string(k)}, {"span", "0"}}}});
+    arrays.push_back(base64_encode(save_array(*constants[k])));
   }
-  text += "\n  ],\n  \"b64ndarrays\": [";
-  for (size_t k = 0; k < constants.size(); ++k) {
-    text += k == 0 ? "\n    \"" : ",\n    \"";
-    text += base64_encode(save_array(*constants[k]));
-    text += '"';
-  }
-  return text + "\n  ],\n  \"attrs\": {\"tvm_version\": \"0.8.0\"}\n}\n";
+  const Json document = {{"root", 1},
+                         {"nodes", std::move(nodes)},
+                         {"b64ndarrays", std::move(arrays)},
+                         {"attrs", {{"tvm_version", "0.8.0"}}}};
+  return ir::json_text(document, 1) + "\n";
 }
 
 std::vector<ir::ConstantRef> read_metadata(std::string_view json) {

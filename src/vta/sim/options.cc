@@ -65,21 +65,6 @@ void give_reason(qplan_npu_reason* why, const std::string& text, int64_t limit, 
   copy_text(text, why->text, sizeof(why->text));
 }
 
-std::string json_string(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (c >= ' ' && c <= '~') {
-      json += c;
-    } else {
-      json += "\\ufffd";
-    }
-  }
-  return json + "\"";
-}
-
 namespace {
 
 // A number in [low, high].

@@ -21,8 +21,6 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 void copy_text(const std::string& from, char* to, size_t size);
 // Fills *why (may be null).
 void give_reason(qplan_npu_reason* why, const std::string& text, int64_t limit = 0, int64_t actual = 0);
-// With its quotes; bytes that JSON or UTF-8 would not take as they are become U+FFFD.
-std::string json_string(std::string_view text);
 
 // Faults by script: what goes wrong, and when. The grammar is in include/qplan/npu_sim.h.
 enum class FaultPlace : uint8_t { kOpen, kAlloc, kLoad, kJob };

@@ -1,3 +1,4 @@
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "qplan/host.h"
@@ -10,16 +11,16 @@
 namespace qplan::sim {
 namespace {
 
-// Microseconds with three decimals, the same in every locale.
-std::string microseconds(uint64_t ns) {
-  const std::string decimals = std::to_string(ns % 1000);
-  return std::to_string(ns / 1000) + "." + std::string(3 - decimals.size(), '0') + decimals;
+using Json = nlohmann::ordered_json;
+
+double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
+
+Json metadata(const char* what, uint32_t thread, const char* name) {
+  return {{"name", what}, {"ph", "M"}, {"pid", 2}, {"tid", thread}, {"args", {{"name", name}}}};
 }
 
-std::string metadata(const char* what, uint32_t thread, const char* name) {
-  return std::string("{\"name\":\"") + what + "\",\"ph\":\"M\",\"pid\":2,\"tid\":" + std::to_string(thread) +
-         ",\"args\":{\"name\":" + json_string(name) + "}}";
-}
+// An event a line. Names come from blobs: bytes that are not UTF-8 become U+FFFD.
+std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 uint64_t nanoseconds(const vta::Config& config, uint64_t cycles) {
   return cycles * 1000000 / config.clock_khz;
@@ -35,25 +36,29 @@ void Trace::add(const vta::Config& config, uint64_t job, const Program& program)
     const uint64_t end = nanoseconds(config, program.schedule.end[i]);
     disassemble(instruction, text);
     const std::string node = program.nodes.empty() ? "" : program.nodes[i];
-    events_ += ",\n{\"name\":" + json_string(node.empty() ? opcode_name(instruction.opcode) : node) +
-               ",\"cat\":" + json_string(opcode_name(instruction.opcode)) +
-               ",\"ph\":\"X\",\"pid\":2,\"tid\":" +
-               std::to_string(static_cast<uint32_t>(module_of(instruction)) + 1) +
-               ",\"ts\":" + microseconds(origin_ns_ + begin) + ",\"dur\":" + microseconds(end - begin) +
-               ",\"args\":{\"job\":" + std::to_string(job) + ",\"instruction\":" + std::to_string(i) +
-               ",\"text\":" + json_string(text) +
-               ",\"cycles\":" + std::to_string(program.schedule.end[i] - program.schedule.begin[i]) +
-               ",\"bytes\":" + std::to_string(dram_bytes(instruction)) +
-               ",\"macs\":" + std::to_string(macs(instruction)) + "}}";
+    Json event = {{"name", node.empty() ? opcode_name(instruction.opcode) : node},
+                  {"cat", opcode_name(instruction.opcode)},
+                  {"ph", "X"},
+                  {"pid", 2},
+                  {"tid", static_cast<uint32_t>(module_of(instruction)) + 1},
+                  {"ts", microseconds(origin_ns_ + begin)},
+                  {"dur", microseconds(end - begin)}};
+    event["args"] = {{"job", job},
+                     {"instruction", i},
+                     {"text", text},
+                     {"cycles", program.schedule.end[i] - program.schedule.begin[i]},
+                     {"bytes", dram_bytes(instruction)},
+                     {"macs", macs(instruction)}};
+    events_ += ",\n" + line_of(event);
   }
   origin_ns_ += nanoseconds(config, program.schedule.total_cycles);
 }
 
 std::string Trace::to_json() const {
   std::string json =
-      "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + metadata("process_name", 0, "vta-sim");
+      "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + line_of(metadata("process_name", 0, "vta-sim"));
   for (uint32_t m = 0; m < vta::kNumModules; ++m) {
-    json += ",\n" + metadata("thread_name", m + 1, module_name(static_cast<vta::Module>(m)));
+    json += ",\n" + line_of(metadata("thread_name", m + 1, module_name(static_cast<vta::Module>(m))));
   }
   return json + events_ + "\n]}\n";
 }

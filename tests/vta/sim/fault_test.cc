@@ -271,7 +271,7 @@ TEST(SimTrace, HasARowForEachModule) {
   const std::string json = text_of(file);
   EXPECT_EQ(json.substr(0, 41), "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{");
   for (const char* part : {"\"name\":\"load\"", "\"name\":\"compute\"", "\"name\":\"store\"",
-                           "\"name\":\"dense_1\"", "\"ts\":1.620,\"dur\":0.010", "\"macs\":256"}) {
+                           "\"name\":\"dense_1\"", "\"ts\":1.62,\"dur\":0.01", "\"macs\":256"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part;
   }
 }
