@@ -255,8 +255,26 @@ Outcome Check::compare(const Comparison& comparison, const CheckCase& inputs, co
   return outcome;
 }
 
+// The first run of the session of these inputs that differs. What it began needs no explanation again, which
+// would repeat all runs before each later one.
+const Outcome* Check::different_run_before(const Comparison& comparison, const CheckCase& inputs) const {
+  const std::span<const CheckCase> runs =
+      cases_of_session(comparison.cases, static_cast<size_t>(&inputs - comparison.cases.data()));
+  for (const Outcome& outcome : outcomes_) {
+    const bool is_of_session = outcome.inputs >= runs.data() && outcome.inputs < &inputs;
+    if (outcome.comparison == &comparison && is_of_session && !outcome.is_within) return &outcome;
+  }
+  return nullptr;
+}
+
 void Check::explain(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& expected,
                     Outcome* outcome) const {
+  if (const Outcome* before = different_run_before(comparison, inputs)) {
+    outcome->note = "run '" + before->inputs->name +
+                    "' of this session differs already, and the network keeps states from run to run; look "
+                    "there first";
+    return;
+  }
   CheckSide other = comparison.expected.value_or(reference(comparison.found.plan));
   if (!comparison.expected && run_check_side(other, inputs, false).outputs != expected) {
     outcome->note =

@@ -90,6 +90,7 @@ class Check {
   // Expected outputs of a side, which several comparisons share.
   const TensorBytes& expected_outputs(const Comparison& comparison, const CheckCase& inputs);
   Outcome compare(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& found);
+  const Outcome* different_run_before(const Comparison& comparison, const CheckCase& inputs) const;
   void explain(const Comparison& comparison, const CheckCase& inputs, const TensorBytes& expected,
                Outcome* outcome) const;
 

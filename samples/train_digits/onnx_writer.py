@@ -8,7 +8,7 @@ class _Graph:
         self.nodes, self.constants = [], []
 
     def constant(self, name, array):
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.constants.append(numpy_helper.from_array(np.array(array, order="C"), name))
         return name
 
     def node(self, op, inputs, output, **attributes):

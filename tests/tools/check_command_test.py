@@ -102,6 +102,14 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
         report = self.different(model, "--expect", golden)
         wrong = [comparison["case"] for comparison in report["comparisons"] if not comparison["within_tolerance"]]
         self.assertEqual(wrong, ["run1"])
+        # Where a run differs, its states do, too: the runs after it are not explained again.
+        other = self.file("other.relay", model.read_bytes().replace(b"[[100, 0]]", b"[[101, 0]]"))
+        comparisons = self.different(other, "--expect", golden, "--against", model)["comparisons"][3:]
+        self.assertEqual([comparison["case"] for comparison in comparisons], ["run0", "run1", "run2"])
+        self.assertIn("first_difference", comparisons[0])
+        for comparison in comparisons[1:]:
+            self.assertNotIn("first_difference", comparison)
+            self.assertIn("run 'run0' of this session differs already", comparison["note"])
 
     def test_kernels_threads_and_cascades_give_the_same(self):
         text = self.succeed("check", DIGITS, "--against", "reference,isas,threads,cascades", "--random", "3")
@@ -118,6 +126,14 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
     def test_all_leaves_out_what_does_not_apply_and_says_so(self):
         report = self.succeed_json("check", self.plan, "--against", "all", "--json")
         self.assertEqual([skipped["what"] for skipped in report["skipped"]], ["sim", "cascades", "onnxruntime"])
+
+    def test_onnx_runtime_takes_the_samples_and_computes_the_same(self):
+        for name in ("digits_qdq.onnx", "digits_float_weights.onnx"):
+            result = run("check", DIGITS.parent / name, "--against", "onnxruntime", "--random", "3")
+            if "ONNX Runtime is not installed" in result.stderr:
+                self.skipTest("ONNX Runtime is not installed (npm install onnxruntime-node; NODE_PATH)")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("3 comparisons, all equal", result.stdout)
 
     def test_the_simulator(self):
         text = self.succeed("check", DIGITS, "--target", "vta, cpu", "--against", "sim")
@@ -187,7 +203,8 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
         report = self.different(found, "--expect", golden, "--against", expected, "--reproduce", shown)
         wrong = [c for c in report["comparisons"] if c["against"] == f"'{expected}'" and not c["within_tolerance"]]
         self.assertEqual([c["case"] for c in wrong], [f"run{i:02}" for i in range(11, 14)])
-        self.assertEqual(["reproduced" in c["first_difference"] for c in wrong], [True, False, False])
+        self.assertEqual(["first_difference" in c for c in wrong], [True, False, False])
+        self.assertIn("reproduced", wrong[0]["first_difference"])
         first = wrong[0]["first_difference"]
         self.assertEqual((first["step"], first["comparison"]["different"]), (0, 1))
         self.assertFalse(first["reproduced"]["step_alone"])  # which has the state for an input

@@ -50,7 +50,28 @@ def @main(%input: Tensor[(1, 2, 4, 4), float32]) {
 """
 
 
+# Prints the scales and zero points of one layer for which the ONNX file has vectors of one element.
+VECTORS = """
+import sys
+try:
+    import onnx
+except ImportError:
+    sys.exit(77)
+for tensor in onnx.load(sys.argv[1]).graph.initializer:
+    if tensor.name.endswith(("/scale", "/zero_point")) and list(tensor.dims) == [1]:
+        print(tensor.name)
+"""
+
+
 class ThreeWays(CommandTest):
+    def test_the_samples_have_the_scalars_that_onnx_runtime_demands(self):
+        for name in ("digits_qdq.onnx", "digits_float_weights.onnx"):
+            model = REPOSITORY / "samples" / "models" / name
+            done = subprocess.run(["/usr/bin/python3", "-c", VECTORS, model], capture_output=True, text=True, check=False)
+            if done.returncode == 77:
+                self.skipTest("the Python package onnx is not installed (Debian: python3-onnx)")
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
     def setUp(self):
         super().setUp()
         self.forms = [
