@@ -65,9 +65,7 @@ class Depthwise {
         outputs_(args),
         stripe_rows_(is_3x3(args) ? stripe_rows(args) : 0),
         expansion_(args, is_3x3(args) ? row_words(args) : 0),
-        pairs_(static_cast<uint32_t*>(scratch)),
-        weights_stride_((size_t{args.output_c} + 15) / 16 * 16),
-        sign_bias_(args.output_dtype == Dtype::kS8 ? 0x80 : 0) {
+        pairs_(static_cast<uint32_t*>(scratch)) {
 #if defined(QPLAN_SCALAR_FPU)
     const bool is_near = args.stride_w == 1;
     plain_.pairs_bytes = args.output_w / 2 * (is_near ? 1 : 2) * kBlock * 4;
@@ -97,9 +95,8 @@ class Depthwise {
   int32_t value(uint8_t byte) const {
     return a_.input_dtype == Dtype::kS8 ? static_cast<int8_t>(byte) : byte;
   }
-  int32_t weight(uint32_t tap, uint32_t c) const {
-    return a_.weights[tap * weights_stride_ + c] - a_.weights_zero_point;
-  }
+  // Computed where it is needed: a smaller object is less stack.
+  size_t weights_stride() const { return (size_t{a_.output_c} + 15) / 16 * 16; }
 
   // ---- windows of 3x3 ----
 
@@ -166,9 +163,10 @@ class Depthwise {
   // Reads the weights of channels [c, c + count), which all stripes use. The layout has whole blocks.
   __attribute__((noinline)) void read_channels(uint32_t c, uint32_t count, Channel* channels) const {
     const int8_t* at = a_.weights + c;
-    for (uint32_t ky = 0; ky < kWindow; ++ky, at += kWindow * weights_stride_) {
-      const uint32_t left = load_quad(at), middle = load_quad(at + weights_stride_),
-                     right = load_quad(at + 2 * weights_stride_);
+    const size_t stride = weights_stride();
+    for (uint32_t ky = 0; ky < kWindow; ++ky, at += kWindow * stride) {
+      const uint32_t left = load_quad(at), middle = load_quad(at + stride),
+                     right = load_quad(at + 2 * stride);
       const uint32_t left_even = even_bytes(left), middle_even = even_bytes(middle),
                      right_even = even_bytes(right);
       channels[0].weights[ky] = {low_halves(left_even, middle_even), low_halves(middle_even, right_even)};
@@ -202,7 +200,7 @@ class Depthwise {
 
   void run_stripe_of_block(const Channel* channels, uint32_t count, uint32_t rows, uint32_t c, uint8_t* out) {
 #if defined(QPLAN_SCALAR_FPU)
-    if (outputs_.is_full() && sign_bias_ != 0 && outputs_.has_form(c)) {
+    if (outputs_.is_full() && a_.output_dtype == Dtype::kS8 && outputs_.has_form(c)) {
       plain_.rows_bytes = rows * expansion_.words() * a_.stride_h * 4;
       plain_.channels = count;
       (a_.stride_w == 1 ? run_plain_rows<true> : run_plain_rows<false>)(pairs_, channels,
@@ -220,7 +218,7 @@ class Depthwise {
     if (outputs_.has_form(c)) {
       const float scale = channel.scale, offset = channel.offset;
       if (outputs_.is_full()) {
-        const uint32_t sign_bias = sign_bias_;
+        const uint32_t sign_bias = a_.output_dtype == Dtype::kS8 ? 0x80 : 0;
         return run_stripe(pairs, channel.weights, rows, channel.bias, out,
                           [=](int32_t sum) { return full_output(sum, scale, offset, sign_bias); });
       }
@@ -315,11 +313,12 @@ class Depthwise {
     uint32_t sum = static_cast<uint32_t>(a_.bias[c]);
     const int8_t* weights = a_.weights + c;
     const int32_t outside = a_.pad_value - a_.input_zero_point;
+    const size_t stride = weights_stride();
     for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
       const int32_t y = y0 + static_cast<int32_t>(ky * a_.dilation_h);
       const bool is_row = y >= 0 && static_cast<uint32_t>(y) < a_.input_h;
       const uint8_t* row = image + (is_row ? static_cast<uint32_t>(y) * expansion_.row_bytes() : 0) + c;
-      for (uint32_t kx = 0; kx < a_.kernel_w; ++kx, weights += weights_stride_) {
+      for (uint32_t kx = 0; kx < a_.kernel_w; ++kx, weights += stride) {
         const int32_t x = x0 + static_cast<int32_t>(kx * a_.dilation_w);
         const bool is_inside = is_row && x >= 0 && static_cast<uint32_t>(x) < a_.input_w;
         const int32_t v =
@@ -335,10 +334,8 @@ class Depthwise {
   const Outputs<DepthwiseConv2dArgs> outputs_;
   const uint32_t stripe_rows_;
   const RowExpansion expansion_;
-  uint32_t* const pairs_;  // [input row][pair][channel]
-  const size_t weights_stride_;
-  [[maybe_unused]] const uint32_t sign_bias_;  // of processors with a saturating shift
-  uint32_t held_rows_ = 0;                     // of the stripe before
+  uint32_t* const pairs_;   // [input row][pair][channel]
+  uint32_t held_rows_ = 0;  // of the stripe before
 #if defined(QPLAN_SCALAR_FPU)
   PlainRows plain_;
 #endif

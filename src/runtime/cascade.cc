@@ -232,13 +232,23 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
   return true;
 }
 
+// Rows of a layer's output, of the image at hand: while a cascade runs, those of all layers follow what is
+// kept of them.
+struct MadeRows {
+  Rows held;       // those that the tile has; of the last layer, those of the block
+  uint32_t first;  // of those, the first one that the block has to make
+
+  Rows made() const { return {first, held.end}; }
+};
+
 class Run {
  public:
   __attribute__((noinline))
   // room: for the arguments of one layer; null: the scratch has room for those of all.
   Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, Layer* layers)
-      : isa_(isa),
-        layers_(args, isa, room == nullptr ? scratch : room, layers, room == nullptr ? kKeptLayerBytes : 0),
+      : layers_(args, isa, room == nullptr ? scratch : room, layers, room == nullptr ? kKeptLayerBytes : 0),
+        isa_(isa),
+        rows_(reinterpret_cast<MadeRows*>(layers + args.num_layers)),
         tiles_(static_cast<uint8_t*>(scratch) + kept_bytes(args)),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {}
 
@@ -251,8 +261,7 @@ class Run {
     for (uint32_t work_item = begin; work_item < end; ++work_item) {
       const uint32_t image = work_item / blocks, first = work_item % blocks * layers_.block_rows;
       if (work_item == begin || first == 0) forget();
-      const uint32_t rest = args().output_h - first;
-      block(image, {first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)});
+      for (uint32_t i = plan_block(first); i < layers_.count(); ++i) run(i, image);
     }
   }
 
@@ -260,28 +269,28 @@ class Run {
   const CascadeArgs& args() const { return layers_.cascade; }
 
   void forget() {
-    for (Rows& held : held_) held = {0, 0};
+    for (uint32_t i = 0; i < layers_.count(); ++i) rows_[i].held = {0, 0};
   }
 
-  void block(uint32_t image, Rows output) {
-    Rows make[kMaxCascadeLayers];
-    uint32_t first = layers_.count() - 1;
-    make[first] = output;
-    while (first > 0) {
-      make[first - 1] = advance(first, make[first]);
-      if (make[first - 1].begin == make[first - 1].end) break;
-      --first;
+  // Which rows each layer makes for the block of output from row `first` on; returns the first layer that
+  // makes any.
+  __attribute__((noinline)) uint32_t plan_block(uint32_t first) const {
+    uint32_t i = layers_.count() - 1;
+    const uint32_t rest = args().output_h - first;
+    rows_[i] = {{first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)}, first};
+    for (; i > 0; --i) {
+      advance(i);
+      const Rows made = rows_[i - 1].made();
+      if (made.begin == made.end) break;
     }
-    for (uint32_t i = first; i < layers_.count(); ++i) run(i, image, make[i]);
+    return i;
   }
 
-  // Moves the tile before a layer on to the rows that the layer reads; returns those that are still to make.
-  __attribute__((noinline)) Rows advance(uint32_t layer, Rows output) {
-    const Layer& reader = layers_.layer[layer];
+  // Moves the tile before a layer on to the rows that the layer reads.
+  void advance(uint32_t layer) const {
     const Layer& writer = layers_.layer[layer - 1];
-    const Rows need = reader.window.reads(output);
-    Rows& held = held_[layer - 1];
-    Rows make = need;
+    const Rows need = layers_.layer[layer].window.reads(rows_[layer].made()), held = rows_[layer - 1].held;
+    uint32_t first = need.begin;
     // A layer in place reads each row once: it keeps none.
     if (need.begin < held.end) {
       uint8_t* tile = tiles_ + writer.tile_offset;
@@ -289,21 +298,21 @@ class Run {
       if (need.begin > held.begin) {
         __builtin_memmove(tile, tile + (need.begin - held.begin) * writer.output_row, kept);
       }
-      make.begin = held.end;
+      first = held.end;
     }
-    held = need;
-    return make;
+    rows_[layer - 1] = {need, first};
   }
 
-  void run(uint32_t index, uint32_t image, Rows output) {
-    const KernelVariant* variant = prepare(index, image, output);
+  void run(uint32_t index, uint32_t image) const {
+    const KernelVariant* variant = prepare(index, image);
     const void* const args = layers_.room_of(index);
     variant->run(args, 0, variant->work_items(args), tiles_ + layers_.tile_bytes);
   }
 
   // A function of its own, whose stack is free while the layer runs.
-  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image, Rows output) const {
+  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image) const {
     const Layer& layer = layers_.layer[index];
+    const Rows output = rows_[index].made();
     const StepView view = layers_.view(index);
     const Rows need = layer.window.reads(output);
     const uint8_t* rows;
@@ -330,14 +339,14 @@ class Run {
   uint8_t* tile_rows(uint32_t index, uint32_t row) const {
     const uint32_t tile = layers_.tile_of(index);
     const Layer& layer = layers_.layer[tile];
-    return tiles_ + layer.tile_offset + (row - held_[tile].begin) * layer.output_row;
+    return tiles_ + layer.tile_offset + (row - rows_[tile].held.begin) * layer.output_row;
   }
 
-  const uint32_t isa_;
   const Layers layers_;
+  const uint32_t isa_;
+  MadeRows* const rows_;  // of each layer
   uint8_t* const tiles_;
   const size_t scratch_bytes_;
-  Rows held_[kMaxCascadeLayers] = {};  // by each tile, of the image at hand
 };
 
 }  // namespace
@@ -416,10 +425,13 @@ uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {
 }
 
 void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t end, void* scratch) {
+  static_assert(alignof(Layer) >= alignof(MadeRows), "these follow those");
+  const size_t bytes = args.num_layers * (sizeof(Layer) + sizeof(MadeRows));
+  auto* const layers = static_cast<Layer*>(__builtin_alloca_with_align(bytes, 8 * alignof(Layer)));
   if (!kIsOnStack && args.keeps_args) {
-    Run(args, isa, scratch, nullptr, QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
+    Run(args, isa, scratch, nullptr, layers).work_items(begin, end);
   } else {
-    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).work_items(begin, end);
+    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), layers).work_items(begin, end);
   }
 }
 
