@@ -4,31 +4,12 @@
 
 #include "format/text.h"
 #include "format/verify.h"
+#include "format/verify_tables.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 
 namespace qplan::format {
 namespace {
-
-// Nesting of the schemas is Plan > Step > KernelStep > CascadeParams > KernelStep > params; more is not a
-// plan.
-constexpr uint32_t kMaxDepth = 8;
-
-// The root of a flatbuffer after FlatBuffers' verifier has passed it; null when it has not. (Its own
-// VerifyBuffer would compare file identifiers with strncmp, which the runtime does without.)
-template <typename Root>
-const Root* verified_root(const uint8_t* bytes, size_t size) {
-  if (size < 8 || size >= FLATBUFFERS_MAX_BUFFER_SIZE) return nullptr;
-  flatbuffers::Verifier::Options options;
-  options.max_depth = kMaxDepth;
-  // A reference takes four bytes and leads to at most three tables.
-  options.max_tables = static_cast<flatbuffers::uoffset_t>(size);
-  flatbuffers::Verifier verifier(bytes, size, options);
-  const flatbuffers::uoffset_t offset = verifier.VerifyOffset(size_t{0});
-  if (offset == 0) return nullptr;
-  const Root* root = reinterpret_cast<const Root*>(bytes + offset);
-  return root->Verify(verifier) ? root : nullptr;
-}
 
 bool is_little_endian() {
   const uint16_t one = 1;
@@ -119,7 +100,7 @@ qplan_status PlanView::open_header(const void* bytes, size_t size, Error* error)
 
 qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
   const Header& header = this->header();
-  plan_ = verified_root<Plan>(bytes_ + sizeof(Header), header.root_size);
+  plan_ = static_cast<const Plan*>(verified_root(bytes_ + sizeof(Header), header.root_size, kPlanTable));
   if (plan_ == nullptr) {
     return error->set(QPLAN_PLAN_CORRUPT)
            << "plan: the flatbuffer of " << header.root_size << " bytes after the header is damaged";
@@ -127,7 +108,8 @@ qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
   if (header.file_size > header.content_size) {
     const uint64_t begin = round_up(header.content_size, kFileAlignment);
     if (begin < header.file_size) {
-      names_ = verified_root<Names>(bytes_ + begin, static_cast<size_t>(header.file_size - begin));
+      names_ =
+          static_cast<const Names*>(verified_root(bytes_ + begin, header.file_size - begin, kNamesTable));
     }
     if (names_ == nullptr) {
       return error->set(QPLAN_PLAN_CORRUPT) << "plan: the names between byte " << header.content_size
