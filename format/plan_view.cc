@@ -121,7 +121,10 @@ qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
       !verifier.functions()) {
     return error->status();
   }
-  main_bank_ = verifier.main_bank();
+  main_bank_ = static_cast<uint16_t>(verifier.main_bank());
+  for (uint32_t i = 0; i < num_banks(); ++i) {
+    if (bank(i).kind() == BankKind_CONSTANT) constant_banks_ = static_cast<uint16_t>(constant_banks_ | 1 << i);
+  }
   return QPLAN_OK;
 }
 

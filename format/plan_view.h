@@ -97,7 +97,7 @@ class PlanView {
   // addresses no session keeps.
   uint32_t num_leading_tensors() const;
   bool is_constant(uint32_t tensor_index) const {
-    return bank(tensor(tensor_index).bank()).kind() == BankKind_CONSTANT;
+    return (constant_banks_ >> tensor(tensor_index).bank() & 1) != 0;
   }
   // Address of a constant in the file; null for other tensors.
   const void* constant_data(uint32_t tensor_index) const;
@@ -125,9 +125,11 @@ class PlanView {
   const uint8_t* bytes_ = nullptr;
   const Plan* plan_ = nullptr;
   const Names* names_ = nullptr;
-  uint32_t main_bank_ = 0;
+  uint16_t main_bank_ = 0;
+  uint16_t constant_banks_ = 0;  // bit i: bank i is a CONSTANT one
   uint32_t tag_ = 0;
 };
+static_assert(kMaxBanks <= 16, "bits of constant_banks_");
 
 inline uint32_t element_bytes(const Tensor& tensor) { return tensor.type_bits() / 8u; }
 inline uint32_t rank_of(const Tensor& tensor) { return count_of(tensor.shape()); }

@@ -130,9 +130,13 @@ class TableVerifier {
     return true;
   }
 
-  bool is_range(uint32_t at, uint32_t bytes) const { return bytes < size_ && at <= size_ - bytes; }
-  // bytes: a power of two.
-  bool is_scalar(uint32_t at, uint32_t bytes) const { return (at & (bytes - 1)) == 0 && is_range(at, bytes); }
+  __attribute__((always_inline)) bool is_range(uint32_t at, uint32_t bytes) const {
+    return bytes < size_ && at <= size_ - bytes;
+  }
+  // bytes: a power of two. Inlined, as it is asked for each field: small code would call it.
+  __attribute__((always_inline)) bool is_scalar(uint32_t at, uint32_t bytes) const {
+    return (at & (bytes - 1)) == 0 && is_range(at, bytes);
+  }
   template <typename Integer>
   Integer read(uint32_t at) const {
     Integer value;

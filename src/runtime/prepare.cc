@@ -346,10 +346,20 @@ class Preparation {
       session_.data[t] = session_.planned_address(t);
     }
     // What takes the place of an input is known by its address.
-    if (family.in_place != nullptr) (void)family.bind(view, false, args, &error_);
+    if (family.in_place != nullptr && is_in_place(view)) (void)family.bind(view, false, args, &error_);
     if (!choose(i, family, args)) return false;
     for (uint32_t o = 0; o < view.num_outputs(); ++o) hide_replaced_state(view.step->outputs()->Get(o));
     return true;
+  }
+
+  static bool is_in_place(const StepView& view) {
+    for (uint32_t o = 0; o < view.num_outputs(); ++o) {
+      const void* const output = view.output_data(o);
+      for (uint32_t i = 0; i < view.num_inputs(); ++i) {
+        if (view.input_data(i) == output) return true;
+      }
+    }
+    return false;
   }
 
   __attribute__((noinline)) bool check_reads(uint32_t index, const KernelFamily& family,
