@@ -35,8 +35,10 @@ inline uint32_t block_channels(const DepthwiseConv2dArgs& a) {
   return a.input_c > kGroup && 2 * kGroup * pitch_of(a) <= kMaxBlockBytes ? 2 * kGroup : kGroup;
 }
 
-// Scratch: the columns, then a Group for each four channels of a block: stacks of small devices are short.
-constexpr size_t kGroupBytes = 208;  // with pointers of either size
+// Scratch: the columns, a Row, then a Group for each four channels of a block: stacks of small devices are
+// short.
+constexpr size_t kRowBytes = 64;
+constexpr size_t kGroupBytes = 96;
 inline size_t columns_bytes(const DepthwiseConv2dArgs& a) {
   return (block_channels(a) * pitch_of(a) + 15) / 16 * 16;
 }
@@ -46,26 +48,28 @@ inline bool is_in_place(const DepthwiseConv2dArgs& a) { return a.input != nullpt
 
 #if !defined(QPLAN_ONLY_QUERIES)
 
-// Four channels and what a row of their outputs takes, under TFL2 without shifts to the left.
+// Four channels, and what a row of outputs of any of them takes. Multipliers and what a Row has are for TFL2
+// without shifts to the left.
 struct Group {
   int32_t multiplier[kGroup];
-  int32_t clamp_min[kGroup], clamp_max[kGroup];
-  int32_t shift[kGroup];
   int32_t bias[kGroup];  // less what the zero point and the sign bias of inputs make
   // Words of columns, in which the window's first row is the least significant byte.
   uint32_t weights[kGroup][kSlots];
-  const uint8_t* columns[kGroup];
-  uint8_t* out;
-  uint32_t out_step;
+};
+struct Row {
+  int32_t clamp_min[kGroup], clamp_max[kGroup];
+  uint32_t pitch;     // bytes from the columns of a channel to those of the next one
+  uint32_t out_step;  // bytes from an output to the next one
   uint32_t count;
   int32_t zero_point;
   // By how much words are shifted to meet those of columns: rotated, as the second count is negative.
   int32_t left, right;
 };
+static_assert(sizeof(Group) == kGroupBytes && sizeof(Row) <= kRowBytes, "scratch memory has room for them");
 
 #if defined(QPLAN_MVE)
-static_assert(sizeof(Group) == 184 && offsetof(Group, weights) == 80 && offsetof(Group, out) == 160,
-              "the assembly knows its fields");
+static_assert(sizeof(Row) == 56 && offsetof(Group, weights) == 32 && offsetof(Row, left) == 48,
+              "the assembly knows their fields");
 
 #define QPLAN_MVE_ROTATE(to, from) \
   "vldrw.u32 " to ", [r8, " from   \
@@ -73,23 +77,25 @@ static_assert(sizeof(Group) == 184 && offsetof(Group, weights) == 80 && offsetof
   "vmov q5, " to                   \
   "\n\t"                           \
   "vshl.u32 " to                   \
-  ", r1\n\t"                       \
-  "vshl.u32 q5, r3\n\t"            \
+  ", r5\n\t"                       \
+  "vshl.u32 q5, r6\n\t"            \
   "vorr " to ", " to ", q5\n\t"
 #define QPLAN_MVE_GROUP_ROW(step) \
   __asm__ volatile(                          \
       "mov r8, r0\n\t"                       \
-      "ldrd r1, r3, [r8, #176]\n\t"          \
-      "vldrw.u32 q7, [r8, #48]\n\t"          \
-      "vldrw.u32 q4, [r8, #64]\n\t"          \
-      QPLAN_MVE_ROTATE("q0", "#80")          \
-      QPLAN_MVE_ROTATE("q1", "#96")          \
-      QPLAN_MVE_ROTATE("q2", "#112")         \
-      QPLAN_MVE_ROTATE("q3", "#128")         \
-      "ldrd r1, r3, [r8, #144]\n\t"          \
-      "ldrd r5, r9, [r8, #152]\n\t"          \
-      "ldrd r7, r11, [r8, #160]\n\t"         \
-      "ldrd r2, r10, [r8, #168]\n\t"         \
+      "mov r12, r3\n\t"                      \
+      "ldrd r5, r6, [r12, #48]\n\t"          \
+      "vldrw.u32 q7, [r2]\n\t"               \
+      "vldrw.u32 q4, [r8, #16]\n\t"          \
+      QPLAN_MVE_ROTATE("q0", "#32")          \
+      QPLAN_MVE_ROTATE("q1", "#48")          \
+      QPLAN_MVE_ROTATE("q2", "#64")          \
+      QPLAN_MVE_ROTATE("q3", "#80")          \
+      "ldrd r2, r11, [r12, #32]\n\t"         \
+      "add r3, r1, r2\n\t"                   \
+      "add r5, r3, r2\n\t"                   \
+      "add r9, r5, r2\n\t"                   \
+      "ldrd r2, r10, [r12, #40]\n\t"         \
       "dls lr, r2\n"                         \
       "1:\n\t"                               \
       "vmov r0, r4, q4[2], q4[0]\n\t"        \
@@ -109,23 +115,29 @@ static_assert(sizeof(Group) == 184 && offsetof(Group, weights) == 80 && offsetof
       "vand q6, q5, q7\n\t"                  \
       "vshr.s32 q6, q6, #31\n\t"             \
       "vqadd.s32 q5, q5, q6\n\t"             \
-      "vldrw.u32 q6, [r8, #16]\n\t"          \
+      "vldrw.u32 q6, [r12]\n\t"              \
       "vrshl.s32 q5, q5, q7\n\t"             \
       "vqadd.s32 q5, q5, r10\n\t"            \
       "vmax.s32 q5, q5, q6\n\t"              \
-      "vldrw.u32 q6, [r8, #32]\n\t"          \
+      "vldrw.u32 q6, [r12, #16]\n\t"         \
       "vmin.s32 q5, q5, q6\n\t"              \
       "vstrb.32 q5, [r7]\n\t"                \
       "add r7, r7, r11\n\t"                  \
       "le lr, 1b\n\t"                        \
-      : "+r"(at)                             \
+      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r7) \
       :                                      \
-      : QPLAN_MVE_CLOBBERS)
+      : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory", QPLAN_MVE_VECTORS)
 
-// kStride columns from a window to the next.
+// Outputs of a row of four channels, whose shifts and columns begin at `shift` and `columns`. kStride columns
+// from a window to the next.
 template <uint32_t kStride>
-__attribute__((noinline)) void run_group_row(const Group* group) {
-  register const Group* at __asm__("r0") = group;
+__attribute__((noinline)) void run_group_row(const Group* group, const uint8_t* columns,
+                                             const int32_t* shift, const Row* row, uint8_t* out) {
+  register const Group* r0 __asm__("r0") = group;
+  register const uint8_t* r1 __asm__("r1") = columns;
+  register const int32_t* r2 __asm__("r2") = shift;
+  register const Row* r3 __asm__("r3") = row;
+  register uint8_t* r7 __asm__("r7") = out;
   if constexpr (kStride == 1) {
     QPLAN_MVE_GROUP_ROW("#4");
   } else {
@@ -135,8 +147,6 @@ __attribute__((noinline)) void run_group_row(const Group* group) {
 #undef QPLAN_MVE_GROUP_ROW
 #undef QPLAN_MVE_ROTATE
 #endif
-
-static_assert(sizeof(Group) <= kGroupBytes, "scratch memory has room for it");
 
 inline int32_t window_sum(const uint8_t* columns, const uint32_t (&weights)[kSlots], int32_t sum) {
 #if defined(QPLAN_MVE)
@@ -157,13 +167,22 @@ class Depthwise {
         weights_stride_((size_t{args.output_c} + 15) / 16 * 16),
         sign_bias_(args.input_dtype == Dtype::kS8 ? 0 : 0x80),
         columns_(static_cast<uint8_t*>(scratch)),
-        groups_(reinterpret_cast<Group*>(columns_ + columns_bytes(args))),
+        row_(reinterpret_cast<Row*>(columns_ + columns_bytes(args))),
+        groups_(reinterpret_cast<Group*>(columns_ + columns_bytes(args) + kRowBytes)),
         pitch_(pitch_of(args)),
         is_fast_(args.contract == Contract::kTfl2 && args.stride_w <= 2 &&
                  !shifts_left(args.shift, args.output_c)) {
     const uint32_t all = num_columns(args);
     const uint32_t room = args.pad_left < all ? all - args.pad_left : 0;
     inside_columns_ = args.input_w < room ? args.input_w : room;
+    for (uint32_t i = 0; i < kGroup; ++i) {
+      row_->clamp_min[i] = args.clamp_min;
+      row_->clamp_max[i] = args.clamp_max;
+    }
+    row_->pitch = static_cast<uint32_t>(pitch_);
+    row_->out_step = args.output_c;
+    row_->count = args.output_w;
+    row_->zero_point = args.output_zero_point;
   }
 
   // Output rows [begin, end) of all images.
@@ -176,7 +195,10 @@ class Depthwise {
 
  private:
   void run_block(uint32_t begin, uint32_t end, uint32_t c, uint32_t count) {
-    for (uint32_t i = 0; i < count; i += kGroup) prepare(c + i, columns_ + i * pitch_, groups_ + i / kGroup);
+#if defined(QPLAN_MVE)
+    const auto run = a_.stride_w == 1 ? run_group_row<1> : run_group_row<2>;
+#endif
+    for (uint32_t i = 0; i < count; i += kGroup) prepare(c + i, groups_ + i / kGroup);
     fill_bytes(columns_, static_cast<uint8_t>(a_.pad_value) ^ sign_bias_, count * pitch_);
     int32_t held =
         INT32_MIN;  // rows of the image at hand before this one are held, as far as they are needed
@@ -191,19 +213,28 @@ class Depthwise {
       if (y == 0 || row == begin || held < first) held = first;
       for (; held < last; ++held) read_row(n, held, c, count);
       uint8_t* out = static_cast<uint8_t*>(a_.output) + size_t{row} * a_.output_w * a_.output_c + c;
-      for (uint32_t i = 0; i < count; i += kGroup) {
-        Group* group = groups_ + i / kGroup;
-        group->left = static_cast<int32_t>(8 * (static_cast<uint32_t>(first) % kSlots));
-        group->right = group->left - 32;
-        group->out = out + i;
-        run_group(*group, c + i, count - i);
+      row_->left = static_cast<int32_t>(8 * (static_cast<uint32_t>(first) % kSlots));
+      row_->right = row_->left - 32;
+      uint32_t i = 0;
+#if defined(QPLAN_MVE)
+      if (is_fast_) {
+        const Group* group = groups_;
+        const uint8_t* columns = columns_;
+        for (const int32_t* shift = a_.shift + c; i + kGroup <= count;
+             i += kGroup, ++group, shift += kGroup, columns += kGroup * pitch_) {
+          run(group, columns, shift, row_, out + i);
+        }
+      }
+#endif
+      for (; i < count; i += kGroup) {
+        run_group(groups_[i / kGroup], c + i, count - i, columns_ + i * pitch_, out + i);
       }
     }
   }
 
   // Four channels, of which those after the last one have zeros: the layout has whole blocks of 16. A cascade
   // prepares them for each row of output.
-  __attribute__((noinline)) void prepare(uint32_t c, const uint8_t* columns, Group* group) const {
+  __attribute__((noinline)) void prepare(uint32_t c, Group* group) const {
     const int8_t* from = a_.weights + c;
     auto* words = reinterpret_cast<int8_t*>(group->weights);
     // Factors are x ^ sign_bias as int8, which is x less the sign bias.
@@ -236,24 +267,12 @@ class Depthwise {
       group->bias[i] = wrap_add(a_.bias[c + i], wrap_mul(factor, sums[i]));
     }
 #endif
-    for (uint32_t i = 0; i < kGroup; ++i) group->columns[i] = columns + i * pitch_;
     if (!is_fast_) return;
 #if defined(QPLAN_MVE)
     vstrwq_s32(group->multiplier, vldrwq_s32(a_.multiplier + c));
-    vstrwq_s32(group->shift, vldrwq_s32(a_.shift + c));
-    vstrwq_s32(group->clamp_min, vdupq_n_s32(a_.clamp_min));
-    vstrwq_s32(group->clamp_max, vdupq_n_s32(a_.clamp_max));
 #else
-    for (uint32_t i = 0; i < kGroup; ++i) {
-      group->multiplier[i] = a_.multiplier[c + i];
-      group->shift[i] = a_.shift[c + i];
-      group->clamp_min[i] = a_.clamp_min;
-      group->clamp_max[i] = a_.clamp_max;
-    }
+    for (uint32_t i = 0; i < kGroup; ++i) group->multiplier[i] = a_.multiplier[c + i];
 #endif
-    group->out_step = a_.output_c;
-    group->count = a_.output_w;
-    group->zero_point = a_.output_zero_point;
   }
 
   // Scatters row y of channels [c, c + count) into its bytes of the columns.
@@ -296,25 +315,21 @@ class Depthwise {
 #endif
   }
 
-  // A row of up to four channels.
-  void run_group(const Group& group, uint32_t c, uint32_t count) const {
-#if defined(QPLAN_MVE)
-    if (is_fast_ && count >= kGroup) {
-      return a_.stride_w == 1 ? run_group_row<1>(&group) : run_group_row<2>(&group);
-    }
-#endif
+  // A row of up to four channels, by the contract's formula.
+  void run_group(const Group& group, uint32_t c, uint32_t count, const uint8_t* columns,
+                 uint8_t* out_row) const {
     const uint32_t some = count < kGroup ? count : kGroup;
     const size_t step = size_t{a_.stride_w} * kSlots;
     for (uint32_t i = 0; i < some; ++i) {
       uint32_t weights[kSlots];
       for (uint32_t kx = 0; kx < kSlots; ++kx) {
-        const uint32_t w = group.weights[i][kx], left = static_cast<uint32_t>(group.left);
+        const uint32_t w = group.weights[i][kx], left = static_cast<uint32_t>(row_->left);
         weights[kx] = w << left | w >> (32 - left) % 32;
       }
-      const uint8_t* columns = group.columns[i];
-      uint8_t* out = group.out + i;
-      for (uint32_t x = 0; x < a_.output_w; ++x, out += a_.output_c, columns += step) {
-        const int32_t sum = window_sum(columns, weights, group.bias[i]);
+      const uint8_t* column = columns + i * pitch_;
+      uint8_t* out = out_row + i;
+      for (uint32_t x = 0; x < a_.output_w; ++x, out += a_.output_c, column += step) {
+        const int32_t sum = window_sum(column, weights, group.bias[i]);
         *out = static_cast<uint8_t>(requantize_channel(a_, sum, c + i));
       }
     }
@@ -324,6 +339,7 @@ class Depthwise {
   const size_t row_bytes_, weights_stride_;
   const uint8_t sign_bias_;
   uint8_t* const columns_;
+  Row* const row_;
   Group* const groups_;
   const size_t pitch_;  // bytes of the columns of a channel
   const bool is_fast_;
@@ -417,7 +433,7 @@ Refusal accepts(const DepthwiseConv2dArgs& a) {
 
 size_t scratch_bytes(const DepthwiseConv2dArgs& a) {
   if (!has_small_window(a)) return 0;
-  return (columns_bytes(a) + block_channels(a) / kGroup * kGroupBytes + 63) / 64 * 64;
+  return (columns_bytes(a) + kRowBytes + block_channels(a) / kGroup * kGroupBytes + 63) / 64 * 64;
 }
 
 uint32_t work_items(const DepthwiseConv2dArgs& a) { return is_in_place(a) ? a.batch : a.batch * a.output_h; }
