@@ -22,17 +22,12 @@ extern const uint32_t qplan_firmware_kernels_1 = 1;
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size) {
   Error error;
   PlanView plan;
-  qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
+  const qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
   if (status != QPLAN_OK) return status;
   const qplan_kernel_set kernels = {reinterpret_cast<const qplan::KernelFamily* const*>(model->families),
                                     model->num_families};
-  qplan_session_config config = {};
-  config.struct_size = sizeof(config);
-  config.kernels = &kernels;  // read during init only
-  const qplan_memory memories = {memory, size};
   Session* session = nullptr;
-  status = qplan::session_init(plan, &config, &memories, 1, &session, &error);
-  return status;
+  return qplan::session_init_for_cpu(plan, &kernels, {memory, size}, &session, &error);
 }
 
 int32_t qplan_firmware_run(void* memory) {

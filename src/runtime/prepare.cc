@@ -24,15 +24,26 @@ class Preparation {
       if (npu == nullptr ? !step(i) : !region(i, *npu)) return error_.status();
       if (npu != nullptr) i += npu->num_alternative_steps();
     }
-    if (!check_outputs_written()) return error_.status();
-    show_hidden_tensors();
-    return QPLAN_OK;
+    return finish();
+  }
+  qplan_status run_for_cpu() {
+    if (!check_function()) return error_.status();
+    for (uint32_t i = 0; i < session_.num_steps(); ++i) {
+      if (!step(i)) return error_.status();
+    }
+    return finish();
   }
 
  private:
   // Functions of their own, whose stack is free while steps are bound: this one, and others below.
   __attribute__((noinline)) bool check_function() {
     return place_tensors() && check_io_ranges() && check_state_ranges();
+  }
+
+  __attribute__((noinline)) qplan_status finish() {
+    if (!check_outputs_written()) return error_.status();
+    show_hidden_tensors();
+    return QPLAN_OK;
   }
 
   // A tensor has an address from the moment it holds something: constants and inputs now, others when a step
@@ -553,6 +564,10 @@ class Preparation {
 
 qplan_status prepare(const SessionOptions& options, Session* session, Error* error) {
   return Preparation(options, session, error).run();
+}
+
+qplan_status prepare_for_cpu(const SessionOptions& options, Session* session, Error* error) {
+  return Preparation(options, session, error).run_for_cpu();
 }
 
 }  // namespace qplan

@@ -5,12 +5,16 @@
 #include <new>
 
 #include "format/text.h"
+#include "kernels/cpu.h"
 #include "src/base/checked.h"
 
 namespace qplan {
 namespace {
 
 using format::PlanView;
+
+// place_regions, or null where there are none.
+using PlaceRegions = void (*)(const SessionOptions& options, uint8_t* memory, Session* session);
 
 // One need per ARENA and DEVICE bank; the first ARENA bank is the session's own.
 struct Needs {
@@ -88,7 +92,7 @@ void place_kept_steps([[maybe_unused]] uint8_t* at, [[maybe_unused]] Session* se
 
 // All sizes fit size_t: check_memories compared them with real memories.
 Session* place_session(const PlanView& plan, const SessionOptions& options, const Needs& needs,
-                       const qplan_memory* memories) {
+                       const qplan_memory* memories, PlaceRegions place_npu) {
   auto* base = static_cast<uint8_t*>(memories[0].base);
   const format::MemoryLayout& layout = needs.layout;
   Session* session = new (base) qplan_session();
@@ -109,21 +113,20 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   }
   session->platform = options.platform;
   session->pool = options.pool;
-  place_regions(options, base + layout.npu, session);
+  if (place_npu != nullptr) place_npu(options, base + layout.npu, session);
   return session;
 }
 
 // A function of its own, whose stack is free while steps are prepared.
-__attribute__((noinline)) qplan_status place(const PlanView& plan, const qplan_session_config* config,
+__attribute__((noinline)) qplan_status place(const PlanView& plan, const SessionOptions& options,
                                              const qplan_memory* memories, uint32_t num_memories,
-                                             SessionOptions* options, Session** placed, Error* error) {
+                                             PlaceRegions place_npu, Session** placed, Error* error) {
   Needs needs;
-  if (read_options(plan, config, true, options, error) != QPLAN_OK ||
-      needs_of(plan, *options, &needs, error) != QPLAN_OK ||
+  if (needs_of(plan, options, &needs, error) != QPLAN_OK ||
       check_memories(plan, needs, memories, num_memories, error) != QPLAN_OK) {
     return error->status();
   }
-  *placed = place_session(plan, *options, needs, memories);
+  *placed = place_session(plan, options, needs, memories, place_npu);
   return QPLAN_OK;
 }
 
@@ -134,6 +137,27 @@ __attribute__((noinline)) void log_session(const Session& session) {
        << session.num_steps() << " steps, isa '" << qplan_isa_name(session.isa) << "', "
        << session.pool.num_threads << " threads, " << session.memory_bytes << " bytes";
   log_text(session.platform, QPLAN_LOG_INFO, text.text());
+}
+
+qplan_status settle(const SessionOptions& options, Session* session, Error* error) {
+  if (session->npu == nullptr) return QPLAN_OK;
+  const qplan_npu_client* const client = session->npu->client;
+  qplan_status status = client != nullptr ? client->init(session, options, error) : qplan_status{QPLAN_OK};
+  if (status == QPLAN_OK) status = settle_regions(session, error);
+  if (status != QPLAN_OK && client != nullptr) client->deinit(session);
+  return status;
+}
+
+// What has been prepared is whole, or is no session.
+qplan_status finish(qplan_status status, Session* placed, Session** session) {
+  if (status != QPLAN_OK) {
+    placed->tag = 0;
+    return status;
+  }
+  keep_args(placed, kAllTensors);
+  reset_states(placed);
+  *session = placed;
+  return QPLAN_OK;
 }
 
 }  // namespace
@@ -191,27 +215,34 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
                           Error* error) {
   SessionOptions options;
   Session* placed = nullptr;
-  if (place(plan, config, memories, num_memories, &options, &placed, error) != QPLAN_OK) {
-    log_text(options.platform, QPLAN_LOG_ERROR, error->text());
-    return error->status();
-  }
-  qplan_status status = prepare(options, placed, error);
-  if (status == QPLAN_OK && placed->npu != nullptr) {
-    if (placed->npu->client != nullptr) status = placed->npu->client->init(placed, options, error);
-    if (status == QPLAN_OK) status = settle_regions(placed, error);
-    if (status != QPLAN_OK && placed->npu->client != nullptr) placed->npu->client->deinit(placed);
+  qplan_status status = read_options(plan, config, true, &options, error);
+  if (status == QPLAN_OK)
+    status = place(plan, options, memories, num_memories, place_regions, &placed, error);
+  if (status == QPLAN_OK) {
+    status = prepare(options, placed, error);
+    if (status == QPLAN_OK) status = settle(options, placed, error);
+    status = finish(status, placed, session);
   }
   if (status != QPLAN_OK) {
-    placed->tag = 0;
     log_text(options.platform, QPLAN_LOG_ERROR, error->text());
-    return error->status();
+    return status;
   }
-  keep_args(placed, kAllTensors);
-  reset_states(placed);
   log_session(*placed);
   warn_of_other_arch(*placed);
-  *session = placed;
   return QPLAN_OK;
+}
+
+qplan_status session_init_for_cpu(const PlanView& plan, const qplan_kernel_set* kernels,
+                                  const qplan_memory& memory, Session** session, Error* error) {
+  SessionOptions options;
+  options.isa_limit = cpu_best_isa();
+  options.function = plan.find_function(nullptr);
+  options.kernels = kernels;
+  options.pool.num_threads = 1;
+  Session* placed = nullptr;
+  const qplan_status status = place(plan, options, &memory, 1, nullptr, &placed, error);
+  if (status != QPLAN_OK) return status;
+  return finish(prepare_for_cpu(options, placed, error), placed, session);
 }
 
 }  // namespace qplan

@@ -164,6 +164,10 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 [[nodiscard]] qplan_status session_init(const format::PlanView& plan, const qplan_session_config* config,
                                         const qplan_memory* memories, uint32_t num_memories,
                                         Session** session, Error* error);
+// The same of the function "main" of a plan without steps of devices, for one thread and without a platform:
+// what calls only this links neither regions nor logs.
+[[nodiscard]] qplan_status session_init_for_cpu(const format::PlanView& plan, const qplan_kernel_set* kernels,
+                                                const qplan_memory& memory, Session** session, Error* error);
 
 // What the function keeps between runs: to its initial value; to what the run that ended well has written.
 void reset_states(Session* session);
@@ -172,6 +176,8 @@ void commit_states(Session* session);
 // ---- prepare.cc ----
 // Checks every step of the function, fills steps and data. What it accepts, execute() runs blindly.
 [[nodiscard]] qplan_status prepare(const SessionOptions& options, Session* session, Error* error);
+// The same of a function without regions.
+[[nodiscard]] qplan_status prepare_for_cpu(const SessionOptions& options, Session* session, Error* error);
 
 // ---- execute.cc ----
 // Where arguments are kept: fills those of all steps of kernels, or of those that have the tensor.
