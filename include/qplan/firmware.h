@@ -35,7 +35,8 @@ extern "C" {
 
 /* ---- a plan as an array ---- */
 /* A kernel family and the variants of it that a program links. Names: qplan_family_<family>, with all
- * variants of the build, _reference with the reference alone, _optimized without it. */
+ * variants of the build, _reference with the reference alone, _optimized without it, _form with what int8
+ * layers with float epilogues take alone. */
 typedef struct qplan_kernel_family qplan_kernel_family;
 
 typedef struct qplan_firmware_model {

@@ -110,6 +110,10 @@ constexpr Knob kConv2dKnobs[] = {{"block_pixels", KnobKind::kTile, 4, {24, 48, 9
 QPLAN_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 
+// conv2d_dsp without what layers of most networks do without (has_form_alone, kernels/scalar/outputs.h): what
+// C that `qplan emit-c` writes links where it is enough for all layers.
+QPLAN_DECLARE_VARIANT(conv2d_dsp_form, Conv2dArgs)
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_CONV2D_CONV2D_H_

@@ -48,6 +48,10 @@ inline Refusal scalar_accepts(const Conv2dArgs& a) {
   if (a.groups != 1) return Refusal::kGroups;
   if (a.weights_layout != kLayout_o2r4 && a.weights_layout != kLayout_o2h4) return Refusal::kLayout;
   if (a.dilation_w != 1 && a.kernel_w != 1) return Refusal::kWindow;
+  if (kIsForm && (!has_form_alone(a) || a.has_residual || a.weights_layout != kLayout_o2h4 ||
+                  a.output_c % kFormTileChannels != 0)) {
+    return Refusal::kContract;
+  }
   const bool fits = a.kernel_h <= kMaxTaps && uint64_t{a.kernel_w} * a.input_c <= kMaxTapBytes &&
                     uint64_t{a.batch} * a.output_h * a.output_w <= kMaxPixels;
   return fits ? Refusal::kNone : Refusal::kTooLarge;
@@ -64,6 +68,13 @@ struct Window {
   int32_t y, x;
   const uint8_t* inside;
 };
+
+// What runs seldom beside its loops, which are assembly: small in images that are to be small.
+#if defined(QPLAN_SCALAR_FORM)
+#define QPLAN_SCALAR_SMALL cold, noinline
+#else
+#define QPLAN_SCALAR_SMALL noinline
+#endif
 
 class Convolution {
  public:
@@ -88,15 +99,14 @@ class Convolution {
     tap_step_ = a_.dilation_h * row_bytes_;
     pixel_step_ = size_t{a_.stride_w} * a_.input_c;
     // What is read beyond a tap meets weights that are zero; the sum of a row's inputs knows none.
-    is_readable_ = tap_bytes(a_) % 4 == 0 || a_.weights_zero_point == 0;
+    is_readable_ = kOnlyForm || tap_bytes(a_) % 4 == 0 || a_.weights_zero_point == 0;
     const uint64_t window = uint64_t{a_.kernel_h - 1} * a_.dilation_h * row_bytes_ + tap_copy_bytes(a_);
     const bool can_be_inside = is_readable_ && a_.kernel_w <= a_.input_w && window <= input_bytes;
     last_inside_ = can_be_inside ? input_end_ - window : input;
     last_inside_x_ = can_be_inside ? static_cast<int32_t>(a_.input_w - a_.kernel_w) : -1;
-    all_have_form_ = true;
-    for (uint32_t o = 0; o < a_.output_c; o += kFormGroup)
+    all_have_form_ = has_form_tiles_ && a_.output_c % kFormTileChannels == 0;
+    for (uint32_t o = 0; !kOnlyForm && o < a_.output_c; o += kFormGroup)
       all_have_form_ = all_have_form_ && outputs_.has_form(o);
-    all_have_form_ = all_have_form_ && has_form_tiles_ && a_.output_c % kFormTileChannels == 0;
 #if defined(QPLAN_SCALAR_FPU)
     tiles_.sign_bias = a_.output_dtype == Dtype::kS8 ? 0x80808080 : 0;
     const auto zero_point = static_cast<uint32_t>(a_.output_zero_point - dtype_min(a_.output_dtype));
@@ -112,14 +122,14 @@ class Convolution {
 
   // Output rows [begin, end) of all images.
   void run(uint32_t begin, uint32_t end) {
-    const TowardsZero rounding(outputs_.rounds_towards_zero() && !a_.has_residual);
+    const TowardsZero rounding(outputs_.rounds_towards_zero() && !has_residual());
     const size_t first = size_t{begin} * a_.output_w;
     uint32_t left = (end - begin) * a_.output_w;
     uint8_t* out = static_cast<uint8_t*>(a_.output) + first * a_.output_c;
     const uint8_t* pixel = static_cast<const uint8_t*>(a_.input) + first * a_.input_c;  // if it is dense
     row_ = begin;
 #if defined(QPLAN_SCALAR_FPU)
-    if (all_have_form_ && !a_.has_residual) {  // as in most layers
+    if (all_have_form() && !has_residual()) {  // as in most layers
       set_tile_pixels(kTilePixels);
       for (; left >= kTilePixels; left -= kTilePixels) {
         expand_tile_at(&pixel, kTilePixels);
@@ -131,8 +141,8 @@ class Convolution {
     while (left != 0) {
       const uint32_t count = left < kTilePixels ? left : kTilePixels;
       expand_tile_at(&pixel, count);
-      const uint8_t* residual = a_.has_residual ? residual_of(out, count * a_.output_c) : nullptr;
-      has_halves_ ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
+      const uint8_t* residual = has_residual() ? residual_of(out, count * a_.output_c) : nullptr;
+      has_halves() ? multiply<multiply_tile_halves>(out, count) : multiply<multiply_tile>(out, count);
       if (residual != nullptr) add_residual(out, residual, count * a_.output_c);
       out += size_t{count} * a_.output_c;
       left -= count;
@@ -140,6 +150,11 @@ class Convolution {
   }
 
  private:
+  bool all_have_form() const { return kOnlyForm || all_have_form_; }
+  bool has_residual() const { return !kOnlyForm && a_.has_residual; }
+  bool has_halves() const { return kOnlyForm || has_halves_; }
+  bool is_signed() const { return kOnlyForm || is_signed_; }
+
   static void fill(uint8_t* to, size_t begin, size_t end, int32_t value) {
     to += begin;
     size_t bytes = end - begin;
@@ -161,17 +176,17 @@ class Convolution {
     if (!is_dense_) return expand_windows(count);
     const uint8_t *const first = *pixel, *const last = first + (count - 1) * pixel_step_;
     const uint8_t* const taps[kTilePixels] = {first, count > 1 ? first + pixel_step_ : last, last};
-    expand_tile(taps, quads_, is_signed_, windows_);
+    expand_tile(taps, quads_, is_signed(), windows_);
     center();
     *pixel = last + pixel_step_;
   }
 
-  __attribute__((noinline)) void expand_windows(uint32_t count) {
+  __attribute__((QPLAN_SCALAR_SMALL)) void expand_windows(uint32_t count) {
     num_inside_ != 0 || find_inside() ? expand_next_inside() : expand_any(count);
   }
 
   // A function of its own, whose stack is free elsewhere.
-  __attribute__((noinline)) void expand_any(uint32_t count) {
+  __attribute__((QPLAN_SCALAR_SMALL)) void expand_any(uint32_t count) {
     Window windows[kTilePixels] = {};
     for (uint32_t p = 0; p < count; ++p) {
       if (x_ == 0) next_ = first_window(row_);
@@ -272,10 +287,10 @@ class Convolution {
     const uint8_t* taps[kTilePixels] = {first, second, third};
     uint32_t* to = windows_;
     if (quads_ == 1) {
-      is_signed_ ? expand_narrow<true>(taps, to) : expand_narrow<false>(taps, to);
+      is_signed() ? expand_narrow<true>(taps, to) : expand_narrow<false>(taps, to);
     } else {
       for (uint32_t ky = a_.kernel_h; ky > 0; --ky) {
-        to = expand_tile(taps, quads_, is_signed_, to);
+        to = expand_tile(taps, quads_, is_signed(), to);
         for (const uint8_t*& tap : taps) tap += tap_step_;
       }
     }
@@ -304,14 +319,14 @@ class Convolution {
     for (uint32_t ky = 0; ky < a_.kernel_h; ++ky) {
       const uint8_t* taps[kTilePixels];
       for (uint32_t p = 0; p < kTilePixels; ++p) taps[p] = tap(windows[p], ky, p);
-      to = expand_tile(taps, quads_, is_signed_, to);
+      to = expand_tile(taps, quads_, is_signed(), to);
     }
     center();
   }
 
   // Less the input's zero point.
   void center() {
-    if (!is_centered_) subtract_zero_point();
+    if (!kOnlyForm && !is_centered_) subtract_zero_point();
   }
   // A function of its own, because four loops over tiles contain the call.
   __attribute__((noinline)) void subtract_zero_point() {
@@ -335,9 +350,9 @@ class Convolution {
   // All channels of `count` pixels, in groups that share a way to make outputs.
   template <MultiplyTile kMultiply>
   void multiply(uint8_t* out, uint32_t count) {
-    const TowardsZero rounding(outputs_.rounds_towards_zero() && a_.has_residual);
+    const TowardsZero rounding(outputs_.rounds_towards_zero() && has_residual());
 #if defined(QPLAN_SCALAR_FPU)
-    if (all_have_form_) return multiply_form_tiles(out, 0, a_.output_c, count);
+    if (all_have_form()) return multiply_form_tiles(out, 0, a_.output_c, count);
 #endif
     for (uint32_t o = 0, end = 0; o < a_.output_c; o = end) {
       end = a_.output_c - o < kFormGroup ? a_.output_c : o + kFormGroup;
@@ -413,7 +428,7 @@ class Convolution {
     tiles_.out = out + begin;
     tiles_.out_end = out + end;
     tiles_.weights = weights_of(begin);
-    outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
+    !kOnlyForm && outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
   }
 #endif
 

@@ -35,6 +35,10 @@ constexpr Knob kDepthwiseKnobs[] = {{"band_rows", KnobKind::kTile, 5, {8, 16, 32
 QPLAN_DEPTHWISE_CONV2D_VARIANTS
 #undef QPLAN_VARIANT
 
+// depthwise_conv2d_dsp without what layers of most networks do without (has_form_alone,
+// kernels/scalar/outputs.h): what C that `qplan emit-c` writes links where it is enough for all layers.
+QPLAN_DECLARE_VARIANT(depthwise_conv2d_dsp_form, DepthwiseConv2dArgs)
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_CONV2D_H_

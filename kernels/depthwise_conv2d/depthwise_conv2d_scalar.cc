@@ -46,6 +46,7 @@ inline Refusal scalar_accepts(const DepthwiseConv2dArgs& a) {
   if (a.contract == Contract::kAcc32) return Refusal::kContract;
   if (a.output_c != a.input_c) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
+  if (kIsForm && (!has_form_alone(a) || !is_3x3(a) || a.input_c % kBlock != 0)) return Refusal::kContract;
   const bool fits = a.input_c <= (1u << 24) && a.output_w <= kMaxWidth && a.pad_left <= kMaxWidth &&
                     a.pad_top <= kMaxWidth && uint64_t{a.kernel_h} * a.kernel_w <= kMaxTaps;
   return fits ? Refusal::kNone : Refusal::kTooLarge;
@@ -81,7 +82,7 @@ class Depthwise {
       begin *= a_.output_h;
       end *= a_.output_h;
     }
-    if (!is_3x3(a_)) {
+    if (!kOnlyForm && !is_3x3(a_)) {
       for (uint32_t row = begin; row < end; ++row) run_any_window(row);
       return;
     }
@@ -101,7 +102,7 @@ class Depthwise {
   // ---- windows of 3x3 ----
 
   void run_block(uint32_t begin, uint32_t end, uint32_t c) {
-    const uint32_t count = a_.input_c - c < kBlock ? a_.input_c - c : kBlock;
+    const uint32_t count = !kOnlyForm && a_.input_c - c < kBlock ? a_.input_c - c : kBlock;
     Channel channels[kBlock];
     read_channels(c, count, channels);
     int32_t held = 0;  // input rows of the image that are expanded: those before this one
@@ -175,7 +176,7 @@ class Depthwise {
       channels[1].weights[ky] = {low_halves(left_odd, middle_odd), low_halves(middle_odd, right_odd)};
       channels[3].weights[ky] = {high_halves(left_odd, middle_odd), high_halves(middle_odd, right_odd)};
     }
-    if (a_.weights_zero_point != 0) center(channels);
+    if (!kOnlyForm && a_.weights_zero_point != 0) center(channels);
     const int32_t* bias = a_.bias + c;
     if (!outputs_.has_form(c)) {
       for (uint32_t i = 0; i < count; ++i) channels[i].bias = bias[i];
@@ -200,7 +201,7 @@ class Depthwise {
 
   void run_stripe_of_block(const Channel* channels, uint32_t count, uint32_t rows, uint32_t c, uint8_t* out) {
 #if defined(QPLAN_SCALAR_FPU)
-    if (outputs_.is_full() && a_.output_dtype == Dtype::kS8 && outputs_.has_form(c)) {
+    if (kOnlyForm || (outputs_.is_full() && a_.output_dtype == Dtype::kS8 && outputs_.has_form(c))) {
       plain_.rows_bytes = rows * expansion_.words() * a_.stride_h * 4;
       plain_.channels = count;
       (a_.stride_w == 1 ? run_plain_rows<true> : run_plain_rows<false>)(pairs_, channels,

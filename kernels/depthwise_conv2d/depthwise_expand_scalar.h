@@ -137,7 +137,7 @@ class RowExpansion {
     }
     if (inside != 0) to = expand_inside(image + static_cast<uint32_t>(y) * row_bytes_ + c, inside, count, to);
     for (rows -= inside; rows > 0; --rows) to = fill_row(to);
-    if (a_.input_zero_point == 0) return;
+    if (kOnlyForm || a_.input_zero_point == 0) return;
     const uint32_t zero_points = pair_of(a_.input_zero_point, a_.input_zero_point);
     for (uint32_t* pair = begin; pair != to; ++pair) *pair = subtract_pairs(*pair, zero_points);
   }
@@ -164,8 +164,8 @@ class RowExpansion {
   // Rows of the image; returns where the next ones go.
   uint32_t* expand_inside(const uint8_t* row, uint32_t rows, uint32_t count, uint32_t* to) const {
 #if defined(QPLAN_SCALAR_DSP)
-    if (count == kBlock) {
-      return a_.input_dtype == Dtype::kS8 ? expand_blocks<true>(row, rows, to)
+    if (kOnlyForm || count == kBlock) {
+      return kOnlyForm || a_.input_dtype == Dtype::kS8 ? expand_blocks<true>(row, rows, to)
                                           : expand_blocks<false>(row, rows, to);
     }
 #endif

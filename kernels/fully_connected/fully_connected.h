@@ -66,6 +66,10 @@ constexpr Knob kFullyConnectedKnobs[] = {{"row_chunk", KnobKind::kTile, 3, {24, 
 QPLAN_FULLY_CONNECTED_VARIANTS
 #undef QPLAN_VARIANT
 
+// fully_connected_dsp without what layers of most networks do without (has_form_alone,
+// kernels/scalar/outputs.h): what C that `qplan emit-c` writes links where it is enough for all layers.
+QPLAN_DECLARE_VARIANT(fully_connected_dsp_form, FullyConnectedArgs)
+
 }  // namespace qplan
 
 #endif  // QPLAN_KERNELS_FULLY_CONNECTED_FULLY_CONNECTED_H_

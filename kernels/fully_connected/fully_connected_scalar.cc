@@ -15,15 +15,18 @@ constexpr uint32_t kMaxInputs = 1 << 24;
 
 inline uint32_t row_quads(const FullyConnectedArgs& a) { return (a.input_c + 3) / 4; }
 
-inline Refusal scalar_accepts(const FullyConnectedArgs& a) {
-  if (a.contract == Contract::kAcc32) return Refusal::kContract;
-  if (a.weights_layout != kLayout_o4k4 && a.weights_layout != kLayout_o4h4) return Refusal::kLayout;
-  return a.input_c <= kMaxInputs ? Refusal::kNone : Refusal::kTooLarge;
-}
-
 inline bool reads_row_as_it_is(const FullyConnectedArgs& a) {
   return a.input_dtype == Dtype::kS8 && a.input_c % 4 == 0 && a.input_zero_point == 0 &&
          a.weights_zero_point == 0 && layout_has_halves(a.weights_layout);
+}
+
+inline Refusal scalar_accepts(const FullyConnectedArgs& a) {
+  if (a.contract == Contract::kAcc32) return Refusal::kContract;
+  if (a.weights_layout != kLayout_o4k4 && a.weights_layout != kLayout_o4h4) return Refusal::kLayout;
+  if (kIsForm && (!has_form_alone(a, true) || !reads_row_as_it_is(a) || a.output_c % kRowChannels != 0)) {
+    return Refusal::kContract;
+  }
+  return a.input_c <= kMaxInputs ? Refusal::kNone : Refusal::kTooLarge;
 }
 
 #if !defined(QPLAN_ONLY_QUERIES)
@@ -85,6 +88,7 @@ inline void run_rows(const FullyConnectedArgs& a, uint32_t begin, uint32_t end, 
   const uint32_t quads = row_quads(a);
   const bool has_halves = layout_has_halves(a.weights_layout), is_plain = reads_row_as_it_is(a);
 #if defined(QPLAN_SCALAR_FPU)
+  if (kOnlyForm) return run_form_rows(a, outputs, begin, end);
   bool all_have_form = reads_row_as_it_is(a) && a.output_c % kRowChannels == 0 &&
                        (outputs.is_full() || (outputs.is_signed_form() && outputs.has_whole_range()));
   for (uint32_t o = 0; o < a.output_c; o += kFormGroup) all_have_form = all_have_form && outputs.has_form(o);

@@ -19,6 +19,19 @@
 namespace qplan {
 namespace {
 
+// Whether this is compiled as <family>_<isa>_form, which computes what outputs.h's has_form_alone() says and
+// nothing else; only form: with a floating point unit, which needs no other code then.
+#if defined(QPLAN_SCALAR_FORM)
+constexpr bool kIsForm = true;
+#else
+constexpr bool kIsForm = false;
+#endif
+#if defined(QPLAN_SCALAR_FORM) && defined(QPLAN_SCALAR_FPU)
+constexpr bool kOnlyForm = true;
+#else
+constexpr bool kOnlyForm = false;
+#endif
+
 inline uint32_t load_quad(const void* from) {
   uint32_t quad;
   __builtin_memcpy(&quad, from, 4);

@@ -27,6 +27,22 @@ namespace {
 // Channels that share the choice between float epilogue and integers.
 constexpr uint32_t kFormGroup = 16;
 
+// What <family>_<isa>_form computes: int8 without zero points of inputs and weights, whose outputs all have a
+// float epilogue and the whole range of int8, from its least value on, or also signed ones.
+template <typename Args>
+bool has_form_alone(const Args& a, bool may_be_signed = false) {
+  if (a.input_dtype != Dtype::kS8 || a.output_dtype != Dtype::kS8 || a.input_zero_point != 0 ||
+      a.weights_zero_point != 0 || a.clamp_min != -128 || a.clamp_max != 127) {
+    return false;
+  }
+  const bool is_plain = a.float_epilogue == FloatEpilogue::kPlain && a.output_zero_point == -128;
+  if (!is_plain && (!may_be_signed || a.float_epilogue != FloatEpilogue::kSigned)) return false;
+  for (uint32_t o = 0; o < a.output_c; o += kFormGroup) {
+    if (!(a.float_scale[o] >= 0.0f)) return false;
+  }
+  return true;
+}
+
 #if defined(QPLAN_SCALAR_FPU)
 constexpr bool kHasFloatEpilogue = true;
 
@@ -141,13 +157,13 @@ class Outputs {
 
   // Whether the float epilogue computes the group that channel o belongs to.
   bool has_form(uint32_t o) const {
-    return has_form_ && args_.float_scale[o / kFormGroup * kFormGroup] >= 0.0f;
+    return kOnlyForm || (has_form_ && args_.float_scale[o / kFormGroup * kFormGroup] >= 0.0f);
   }
   bool is_full() const { return is_full_; }
   bool is_signed_form() const { return is_signed_form_; }
   // Outputs have a float epilogue and are clamped to all values of their dtype, no fewer.
   bool has_whole_range() const { return has_whole_range_; }
-  bool rounds_towards_zero() const { return has_form_; }
+  bool rounds_towards_zero() const { return kOnlyForm || has_form_; }
 
   // The output of channel o, as a byte.
   uint8_t output(int32_t sum, uint32_t o) const {

@@ -50,8 +50,9 @@ class Dsp(unittest.TestCase):
                 run(COMPILER, *CORE, *options, *includes, "-I" + headers, "-I" + GOOGLETEST, "-c", source, "-o", objects[-1])
 
             for family in FAMILIES:
-                compile_file(os.path.join(ROOT, "kernels", family, family + "_scalar.cc"), family, "-std=c++17", "-O2",
-                             "-fno-schedule-insns", "-fno-schedule-insns2")
+                for form in ((), ("-DQPLAN_SCALAR_FORM=1", "-DQPLAN_SCALAR_ISA=dsp_form")):
+                    compile_file(os.path.join(ROOT, "kernels", family, family + "_scalar.cc"), family + "_form" * bool(form),
+                                 "-std=c++17", "-O2", "-fno-schedule-insns", "-fno-schedule-insns2", *form)
             # Tests of layers in place compare with the references.
             for family in ("conv2d", "depthwise_conv2d"):
                 compile_file(os.path.join(ROOT, "kernels", family, family + "_ref.cc"), family + "_ref", "-std=c++17", "-O2")

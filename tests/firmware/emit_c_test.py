@@ -341,6 +341,20 @@ def models():
     return cases
 
 
+# Bytes of text of an image without constants, input and expected output (docs/firmware.md), rounded up: GCC 12, -Os.
+TEXT_LIMITS = {("kws", "array"): 45700, ("kws", "aot"): 16000}
+
+
+def text_bytes(image, *files):
+    """Of an image that contains the files, without the plan or, of direct calls, the constants of layers."""
+    text = int(run("arm-none-eabi-size", image).splitlines()[1].split()[0])
+    for line in run("arm-none-eabi-nm", "-S", image).splitlines():
+        fields = line.split()
+        if len(fields) == 4 and re.fullmatch(r"\w+_plan|step\d+(_layer\d+)?_\w+", fields[3]):
+            text -= int(fields[1], 16)
+    return text - sum(os.path.getsize(file) for file in files)
+
+
 class CortexM4(unittest.TestCase):
     def setUp(self):
         for tool in ("arm-none-eabi-gcc", "arm-none-eabi-g++", "qemu-system-arm"):
@@ -369,6 +383,9 @@ class CortexM4(unittest.TestCase):
                     stack = json.loads(run(QPLAN, "inspect", plan, "--json"))["memory"]["stack_bytes"]["32_bit"]
                     self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
                     self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
+                    text = text_bytes(image, input_file, expected)
+                    print(f"{name} {form}: {text} bytes of text")
+                    self.assertLessEqual(text, TEXT_LIMITS.get((name, form), text))
                     symbols = run("arm-none-eabi-nm", "-C", image)
                     self.assertNotIn("Sha256", symbols)
                     if "qplan_family_chain" not in symbols:  # cascades know convolutions by their whole families

@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_EMIT_EMIT_H_
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,12 @@ std::string upper_case(const std::string& name);
 bool has_states(const format::PlanView& view);
 // "of a plan for arch=cortex-m4,isa=dsp"
 std::string first_lines(const format::PlanView& view, const EmitOptions& options);
+
+// The variants <family>_dsp_form, which are smaller than <family>_dsp, by the families of the main function
+// whose steps, layers of cascades too, they all compute. has_direct_layers: layers are called by the
+// variants' names; otherwise a cascade's family names its layers' kernels, which are others.
+std::map<uint16_t, const KernelVariant*> form_variants(const format::PlanView& view, uint32_t isa,
+                                                       bool has_direct_layers);
 
 // ---- direct calls ----
 std::vector<EmittedFile> emit_direct_calls(const format::PlanView& view, const EmitOptions& options);

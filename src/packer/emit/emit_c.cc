@@ -107,7 +107,8 @@ std::string bytes_text(std::span<const uint8_t> bytes) {
 // Families of a plan by number, with the suffix of the descriptor that has the variants which the plan needs.
 struct Family {
   uint16_t id = 0;
-  std::string suffix;  // "", "_reference" or "_optimized"; of cascades also "_plain", "_plain_reference"
+  std::string
+      suffix;  // "", "_reference", "_optimized" or "_form"; of cascades also "_plain", "_plain_reference"
 };
 
 // What the families' variants are on the best core of the plan's target.
@@ -128,8 +129,13 @@ class FamilyUse {
       use(StepView::without_addresses(view_.plan(), view_.step(index), view_.bytes()), false);
     }
     std::vector<Family> families;
+    const auto forms = form_variants(view_, isas_.empty() ? 0 : isas_.back(), false);
     for (uint16_t id = 0; id < kMaxKernels; ++id) {
       if (uses_[id] == 0) continue;
+      if (uses_[id] == kOptimized && forms.count(id) != 0) {
+        families.push_back({id, "_form"});
+        continue;
+      }
       const bool is_plain = id == kKernel_chain && !converts_ && uses_[id] != kOptimized;
       families.push_back({id, cat(is_plain ? "_plain" : "", uses_[id] == kReference   ? "_reference"
                                                             : uses_[id] == kOptimized ? "_optimized"

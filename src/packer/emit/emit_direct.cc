@@ -149,7 +149,11 @@ constexpr uintptr_t kMemory = uintptr_t{1} << 40;
 class DirectCalls {
  public:
   DirectCalls(const PlanView& view, const EmitOptions& options)
-      : view_(view), options_(options), main_(*view.find_function(nullptr)), isa_(choose_isa()) {
+      : view_(view),
+        options_(options),
+        main_(*view.find_function(nullptr)),
+        isa_(choose_isa()),
+        forms_(form_variants(view, isa_, true)) {
     for (uint32_t t = 0; t < view.num_tensors(); ++t) {
       data_.push_back(view.is_constant(t) ? const_cast<void*>(view.constant_data(t))  // NOLINT: not written
                                           : reinterpret_cast<void*>(kMemory + view.tensor(t).offset()));
@@ -199,6 +203,8 @@ class DirectCalls {
     Error error;
     if (call.family->bind(step, true, call.args, &error) < 0) fail(index, error.text());
     call.variant = choose_variant(*call.family, call.args, isa, scratch_limit, step.step->schedule());
+    const auto form = forms_.find(kernel);
+    if (form != forms_.end() && call.variant->isa == form->second->isa) call.variant = form->second;
     return call;
   }
 
@@ -496,6 +502,7 @@ class DirectCalls {
   const EmitOptions& options_;
   const format::Function& main_;
   const uint32_t isa_;
+  const std::map<uint16_t, const KernelVariant*> forms_;
   std::vector<void*> data_;
   uint64_t arena_bytes_ = 0, scratch_bytes_ = 0;
   bool has_cascades_ = false;

@@ -78,11 +78,13 @@ bool check_batch(const StepCheck& check, const StepView& step) {
 
 }  // namespace
 
-bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed) {
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed,
+                           bool may_have_residual) {
   if (!check.params(format::KernelParams_Conv2dParams)) return false;
   const format::Conv2dParams& p = params_of(step);
   if (!check.contract(p.contract(), kContractsLayer) ||
-      !check.arity(num_inputs(p.contract()) + (step.step->residual() != nullptr ? 1 : 0), 1) ||
+      !check.arity(num_inputs(p.contract()) + (may_have_residual && step.step->residual() != nullptr ? 1 : 0),
+                   1) ||
       !check.input(kInput, "input", kDtypesQuantized, 4, nullptr) ||
       !check.output(0, "output", output_dtypes(p.contract(), step.input_dtype(kInput)), 4, nullptr)) {
     return false;
@@ -99,8 +101,7 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool tr
       !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
     return false;
   }
-  return (transposed || check_windows(check, step)) && check_batch(check, step) &&
-         (step.step->residual() == nullptr || check_residual(check, step));
+  return (transposed || check_windows(check, step)) && check_batch(check, step);
 }
 
 namespace {
@@ -178,12 +179,6 @@ __attribute__((flatten)) void fill_conv2d_args(const StepView& step, Conv2dArgs&
   args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
   args.weights_layout = p.weights_layout();
   args.schedule = step.step->schedule();
-  args.has_residual = step.step->residual() != nullptr;
-  if (args.has_residual) {
-    args.residual = step.input_data(residual_input(step));
-    args.residual_is_a = step.step->residual_is_input1();
-    fill_add_formula(*step.step->residual(), args.output_dtype, args.residual_sum);
-  }
 }
 
 uint64_t conv2d_work(const Conv2dArgs& args) {
@@ -194,11 +189,26 @@ uint64_t conv2d_work(const Conv2dArgs& args) {
 
 namespace {
 
-// A function of its own, whose stack is free where checked steps are bound.
+__attribute__((noinline)) void fill_residual(const StepView& step, Conv2dArgs& args) {
+  args.has_residual = true;
+  args.residual = step.input_data(residual_input(step));
+  args.residual_is_a = step.step->residual_is_input1();
+  fill_add_formula(*step.step->residual(), args.output_dtype, args.residual_sum);
+}
+
+// A function of its own, whose stack is free where checked steps are bound. kIsForm: of conv2d_dsp_form,
+// which adds no residual.
+template <bool kIsForm>
 __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
-  if (!check_conv2d_operands(check, step)) return false;
+  if (!check_conv2d_operands(check, step, false, !kIsForm)) return false;
+  if (step.step->residual() != nullptr) {
+    if (kIsForm) return check.fail(QPLAN_KERNEL_MISSING) << "this family adds no residual";
+    if (!check_residual(check, step)) return false;
+  }
   const format::Conv2dParams& p = params_of(step);
-  const int64_t input_c = step.input_extents(kInput)[3], output_c = step.output_extents(0)[3];
+  // Extents are below 2^31: processors of 32 bits divide such numbers in one instruction.
+  const auto input_c = static_cast<uint32_t>(step.input_extents(kInput)[3]);
+  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
   if (p.groups() < 1 || input_c % p.groups() != 0) {
     return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
   }
@@ -212,12 +222,14 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
          check.zeros_after_taps(kWeights, p.weights_layout(), window_of(step));
 }
 
+template <bool kIsForm>
 qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {
   if (check) {
     const StepCheck checker(step, "conv2d", error);
-    if (!check_step(checker, step)) return checker.status();
+    if (!check_step<kIsForm>(checker, step)) return checker.status();
   }
   fill_conv2d_args(step, args);
+  if (!kIsForm && step.step->residual() != nullptr) fill_residual(step, args);
   return QPLAN_OK;
 }
 
@@ -245,15 +257,19 @@ constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref
 #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
 constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(conv2d) QPLAN_SCALAR_VARIANTS(conv2d)};
 #undef QPLAN_VARIANT
+constexpr KernelVariant kForm[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_dsp_form, QPLAN_ISA_DSP)};
 
 }  // namespace
 
-constexpr KernelFamily kConv2dFamily =
-    make_family<Conv2dArgs, bind, in_place, conv2d_work>(kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
-constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind, in_place, conv2d_work>(
+constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
+    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
+constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
-constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind, in_place, conv2d_work>(
+constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
     kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut);
+// Cascades have none of these as layers.
+constexpr KernelFamily kConv2dFamilyForm =
+    make_family<Conv2dArgs, bind<true>, in_place, conv2d_work>(kKernel_conv2d, "conv2d", kForm);
 
 // Convolutions cut into rows, for cascades.
 namespace {

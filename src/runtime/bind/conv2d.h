@@ -20,12 +20,14 @@ void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& 
 
 // Everything about the step but its groups and layout, which are the family's own business, and the sizes of
 // the constants, which follow from these.
-// transposed: without what windows read.
-bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed = false);
+// transposed: without what windows read. may_have_residual: which the caller then checks.
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed = false,
+                           bool may_have_residual = false);
 // Weights, bias, multiplier and shift or scale, once the layout is known and groups divides the input
 // channels.
 bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
+// All but the residual.
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
 // KernelFamily::work: multiply-accumulates, those with padding included, one operation for each accumulator
 // that becomes an output, and one for each residual.

@@ -12,7 +12,8 @@ namespace {
 __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
   if (!check_conv2d_operands(check, step)) return false;
   const format::Conv2dParams& p = check.params_as<format::Conv2dParams>();
-  const int64_t input_c = step.input_extents(0)[3], output_c = step.output_extents(0)[3];
+  const auto input_c = static_cast<uint32_t>(step.input_extents(0)[3]);  // below 2^31
+  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
   if (p.groups() != input_c) {
     return check.fail() << "groups " << p.groups() << " are not the input channels " << input_c;
   }
@@ -62,6 +63,7 @@ constexpr KernelVariant kReference[] = {
 constexpr KernelVariant kOptimized[] = {QPLAN_SIMD_VARIANTS(depthwise_conv2d)
                                             QPLAN_SCALAR_VARIANTS(depthwise_conv2d)};
 #undef QPLAN_VARIANT
+constexpr KernelVariant kForm[] = {QPLAN_DEPTHWISE_ROW(depthwise_conv2d_dsp_form, QPLAN_ISA_DSP)};
 
 }  // namespace
 
@@ -73,5 +75,9 @@ constexpr KernelFamily kDepthwiseConv2dFamilyReference =
 constexpr KernelFamily kDepthwiseConv2dFamilyOptimized =
     make_family<DepthwiseConv2dArgs, bind, in_place, conv2d_work>(
         kKernel_depthwise_conv2d, "depthwise_conv2d", kOptimized, &kConv2dRowCut);
+// Cascades have none of these as layers.
+constexpr KernelFamily kDepthwiseConv2dFamilyForm =
+    make_family<DepthwiseConv2dArgs, bind, in_place, conv2d_work>(kKernel_depthwise_conv2d,
+                                                                  "depthwise_conv2d", kForm);
 
 }  // namespace qplan

@@ -21,6 +21,9 @@ namespace qplan {
   }                                                                                                     \
   uint32_t qplan_##variant##_work_items(const Args* args) { return variant::work_items(*args); }
 
+QPLAN_DIRECT_CALL(conv2d_dsp_form, Conv2dArgs)
+QPLAN_DIRECT_CALL(depthwise_conv2d_dsp_form, DepthwiseConv2dArgs)
+QPLAN_DIRECT_CALL(fully_connected_dsp_form, FullyConnectedArgs)
 #define QPLAN_VARIANT(name, isa) QPLAN_DIRECT_CALL(name, Conv2dArgs)
 QPLAN_CONV2D_VARIANTS
 #undef QPLAN_VARIANT

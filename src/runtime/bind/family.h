@@ -207,6 +207,14 @@ QPLAN_OPTIMIZED(fully_connected, kFullyConnectedFamily)
 QPLAN_OPTIMIZED(chain, kCascadeFamily)
 #undef QPLAN_OPTIMIZED
 
+// With the variant <family>_dsp_form alone.
+#define QPLAN_FORM(family, descriptor) \
+  extern const KernelFamily descriptor##Form __asm__("qplan_family_" #family "_form");
+QPLAN_FORM(conv2d, kConv2dFamily)
+QPLAN_FORM(depthwise_conv2d, kDepthwiseConv2dFamily)
+QPLAN_FORM(fully_connected, kFullyConnectedFamily)
+#undef QPLAN_FORM
+
 // Without the conversions of inputs, for firmware whose cascades have none: with all variants, and with the
 // references alone.
 extern const KernelFamily kCascadeFamilyPlain __asm__("qplan_family_chain_plain");

@@ -127,6 +127,8 @@ constexpr KernelVariant kReference[] = {
 constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(fully_connected)
                                             QPLAN_SCALAR_VARIANTS(fully_connected)};
 #undef QPLAN_VARIANT
+constexpr KernelVariant kForm[] = {
+    QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_dsp_form, QPLAN_ISA_DSP)};
 
 }  // namespace
 
@@ -138,5 +140,9 @@ constexpr KernelFamily kFullyConnectedFamilyReference =
 constexpr KernelFamily kFullyConnectedFamilyOptimized =
     make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
                                                                 kOptimized);
+// Cascades have none of these as layers.
+constexpr KernelFamily kFullyConnectedFamilyForm =
+    make_family<FullyConnectedArgs, bind, never_in_place, work>(kKernel_fully_connected, "fully_connected",
+                                                                kForm);
 
 }  // namespace qplan

@@ -35,10 +35,28 @@ constexpr KernelVariant kDepthwise =
     QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_dsp, QPLAN_ISA_DSP);
 constexpr KernelVariant kFullyConnected =
     QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_dsp, QPLAN_ISA_DSP);
+// Each problem that the smaller variant of a kernel accepts is one of its, too.
+constexpr KernelVariant kConv2dForm = QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_dsp_form, QPLAN_ISA_DSP);
+constexpr KernelVariant kDepthwiseForm =
+    QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_dsp_form, QPLAN_ISA_DSP);
+constexpr KernelVariant kFullyConnectedForm =
+    QPLAN_VARIANT_ROW(FullyConnectedArgs, fully_connected_dsp_form, QPLAN_ISA_DSP);
 
-void expect_correct(const KernelVariant& variant, const Conv2dProblem& problem, bool in_pieces) {
+const KernelVariant& form_of(const KernelVariant& variant) {
+  return &variant == &kConv2d ? kConv2dForm : &variant == &kDepthwise ? kDepthwiseForm : kFullyConnectedForm;
+}
+bool has_form_alone(const KernelVariant& variant, const Conv2dArgs& args) {
+  return (&variant == &kConv2d || &variant == &kDepthwise) && form_of(variant).accepts(&args);
+}
+
+// Returns whether the smaller variant has computed it, too.
+bool expect_correct(const KernelVariant& variant, const Conv2dProblem& problem, bool in_pieces) {
   const std::vector<int32_t>& expected = kHasFloatEpilogue ? problem.form_expected : problem.expected;
   EXPECT_TRUE(testing::expect_outputs(variant, problem, expected, in_pieces)) << problem.text();
+  const testing::Conv2dRun run(problem);
+  if (!has_form_alone(variant, run.args())) return false;
+  EXPECT_TRUE(testing::expect_outputs(form_of(variant), problem, expected, in_pieces)) << problem.text();
+  return true;
 }
 
 // Draws what is not set yet. Half of the problems are what packers make: zero points that are zero, outputs
@@ -76,6 +94,70 @@ void draw_with_plain_form(Random& random, Conv2dProblem* problem) {
   do {
     draw(random, true, problem);
   } while (problem->args.float_epilogue != FloatEpilogue::kPlain);
+}
+
+// What <family>_dsp_form computes, but for the layout and the number of channels.
+void draw_with_form_alone(Random& random, bool may_be_signed, Conv2dProblem* problem) {
+  Conv2dArgs& a = problem->args;
+  for (;;) {
+    testing::draw_conv2d_scalars(random, &a);
+    a.input_dtype = a.output_dtype = Dtype::kS8;
+    a.input_zero_point = a.weights_zero_point = 0;
+    a.pad_value = static_cast<int8_t>(a.pad_value);
+    a.output_zero_point = a.clamp_min = -128;
+    a.clamp_max = 127;
+    if (may_be_signed && random.chance(0.5))
+      a.output_zero_point = static_cast<int32_t>(random.integer(-20, 20));
+    testing::fill_conv2d_problem(random, problem);
+    bool has_all = problem->args.float_epilogue == FloatEpilogue::kPlain ||
+                   (may_be_signed && problem->args.float_epilogue == FloatEpilogue::kSigned);
+    has_all = has_all && (a.float_epilogue == FloatEpilogue::kSigned || a.output_zero_point == -128);
+    for (const float scale : problem->float_scale) has_all = has_all && scale >= 0.0f;
+    if (has_all) return;
+  }
+}
+
+TEST(ScalarConv2d, FormEqualsTheOracle) {
+  for (uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.groups = 1;
+    a.input_c = static_cast<uint32_t>(random.integer(1, 20));
+    a.output_c = 4 * static_cast<uint32_t>(random.integer(1, 10));
+    testing::draw_conv2d_geometry(random, &a);
+    if (a.kernel_w != 1 && a.dilation_w != 1) {
+      a.dilation_w = 1;
+      if (!testing::set_output_extents(&a, 0, 0)) continue;
+    }
+    a.weights_layout = kLayout_o2r4;
+    draw_with_form_alone(random, false, &problem);
+    use_halves(kLayout_o2h4, &problem);
+    EXPECT_TRUE(expect_correct(kConv2d, problem, seed % 3 == 0)) << problem.text();
+  }
+}
+
+TEST(ScalarDepthwiseConv2d, FormEqualsTheOracle) {
+  for (uint64_t seed = 1; seed <= 100 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.batch = static_cast<uint32_t>(random.integer(1, 2));
+    a.input_c = a.output_c = a.groups = 4 * static_cast<uint32_t>(random.integer(1, 5));
+    a.input_h = static_cast<uint32_t>(random.integer(1, 12));
+    a.input_w = static_cast<uint32_t>(random.integer(1, 17));
+    a.kernel_h = a.kernel_w = 3;
+    a.dilation_h = a.dilation_w = 1;
+    a.stride_h = static_cast<uint32_t>(random.integer(1, 3));
+    a.stride_w = static_cast<uint32_t>(random.integer(1, 2));
+    a.pad_top = a.pad_left = static_cast<uint32_t>(random.integer(0, 3));
+    if (!testing::set_output_extents(&a, a.pad_top, a.pad_left)) continue;
+    a.weights_layout = kLayout_hwo16;
+    draw_with_form_alone(random, false, &problem);
+    EXPECT_TRUE(expect_correct(kDepthwise, problem, seed % 3 == 0)) << problem.text();
+  }
 }
 
 TEST(ScalarConv2d, EqualsTheOracleForRandomProblems) {
@@ -146,6 +228,7 @@ TEST(ScalarConv2d, EqualsTheOracleOnLayersOfNetworks) {
 // last tile and channels after the last four.
 TEST(ScalarConv2d, EqualsTheOracleForOutputsOfTheWholeRange) {
   uint64_t seed = 7000;
+  uint32_t num_forms = 0;
   for (const FloatEpilogue form : {FloatEpilogue::kPlain, FloatEpilogue::kSigned}) {
     for (uint32_t input_c = 1; input_c <= 37; input_c += 3) {
       for (uint32_t output_c = 2; output_c <= 20; output_c += 3) {
@@ -170,10 +253,11 @@ TEST(ScalarConv2d, EqualsTheOracleForOutputsOfTheWholeRange) {
           testing::fill_conv2d_problem(random, &problem);
         } while (a.float_epilogue != form);
         use_halves(kLayout_o2h4, &problem);
-        expect_correct(kConv2d, problem, seed % 2 == 0);
+        num_forms += expect_correct(kConv2d, problem, seed % 2 == 0) ? 1 : 0;
       }
     }
   }
+  EXPECT_GT(num_forms, 3u) << "problems of conv2d_dsp_form";
 }
 
 // What follows a tap in the input is read with it, but nothing beyond the input.
@@ -205,6 +289,7 @@ void expect_correct_in_place(const KernelVariant& variant, const Conv2dProblem& 
   testing::run_variant(variant, &args);
   EXPECT_EQ(run.output(), has_form ? problem.form_expected : problem.expected) << problem.text();
   EXPECT_TRUE(run.guards_intact()) << problem.text();
+  if (has_form_alone(variant, args)) expect_correct_in_place(form_of(variant), problem, has_form);
 }
 
 TEST(ScalarConv2d, PixelsTakeThePlaceOfTheirInputs) {
@@ -320,6 +405,7 @@ TEST(ScalarDepthwiseConv2d, EqualsTheOracleForRowsOfEveryWidth) {
 }
 
 TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
+  uint32_t num_forms = 0;
   for (uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
     Random random(seed);
     // A convolution of 1x1 is a fully connected layer of its pixels, and has an oracle.
@@ -334,9 +420,19 @@ TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
     c.input_c = static_cast<uint32_t>(random.integer(1, 70));
     c.output_c = static_cast<uint32_t>(random.integer(1, 40));
     ASSERT_TRUE(testing::set_output_extents(&c, 0, 0));
+    const bool has_form = seed % 5 == 0;
+    if (has_form) {
+      c.input_c = c.input_c / 4 * 4 + 4;
+      c.output_c = c.output_c / 4 * 4 + 4;
+      ASSERT_TRUE(testing::set_output_extents(&c, 0, 0));
+    }
     c.weights_layout = kLayout_o4k4;
-    seed % 4 == 0 ? draw_with_plain_form(random, &problem) : draw(random, seed % 2 == 0, &problem);
-    if (random.chance(0.7)) use_halves(kLayout_o4h4, &problem);
+    if (has_form) {
+      draw_with_form_alone(random, true, &problem);
+    } else {
+      seed % 4 == 0 ? draw_with_plain_form(random, &problem) : draw(random, seed % 2 == 0, &problem);
+    }
+    if (has_form || random.chance(0.7)) use_halves(kLayout_o4h4, &problem);
     const testing::Conv2dRun run(problem);
     OutputBuffer<uint8_t> output(problem.num_outputs(), seed % 3);
     FullyConnectedArgs a;
@@ -367,8 +463,17 @@ TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
     EXPECT_EQ(testing::from_bytes(output.values(), a.output_dtype),
               kHasFloatEpilogue ? problem.form_expected : problem.expected)
         << problem.text();
+    if (kFullyConnectedForm.accepts(&a)) {
+      ++num_forms;
+      OutputBuffer<uint8_t> again(problem.num_outputs(), seed % 3);
+      a.output = again.data();
+      testing::run_variant_in_pieces(kFullyConnectedForm, &a, seed);
+      EXPECT_EQ(again.values(), output.values()) << problem.text();
+      EXPECT_TRUE(again.guards_intact());
+    }
     EXPECT_TRUE(output.guards_intact());
   }
+  EXPECT_GE(num_forms, 20u) << "problems of fully_connected_dsp_form";
 }
 
 }  // namespace
