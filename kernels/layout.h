@@ -28,7 +28,9 @@ constexpr const char* layout_name(uint16_t layout) {
 struct LayoutWindow {
   uint64_t h;
   uint64_t w;
-  uint64_t channels;  // of a group of the convolution
+  uint64_t channels;      // of a group of the convolution
+  uint64_t stride_h = 1;  // these: of conv2d_transpose
+  uint64_t stride_w = 1;
 };
 
 // The weights of an output that are neighbours.
@@ -55,6 +57,7 @@ __attribute__((always_inline)) constexpr LayoutTaps layout_taps(uint16_t layout,
       return {window.h, window.w * window.channels, layout_group(layout)};
     case kLayout_o16i4:
     case kLayout_o16i8:
+    case kLayout_o16p4:
       return {window.h * window.w, window.channels, layout_group(layout)};
     default:
       return {1, window.h * window.w * window.channels, layout_group(layout)};
@@ -111,6 +114,31 @@ __attribute__((always_inline)) constexpr uint64_t layout_half_index(uint64_t o, 
   return first + place / 2 * block * 2 + o % block / 2 * 4 + place % 2 * 2 + o % 2;
 }
 
+// Of the taps 0 .. extent - 1 along an axis those that come before the ones whose remainder by the stride is
+// `phase`, in the order of remainders.
+__attribute__((always_inline)) constexpr uint64_t layout_taps_before(uint64_t phase, uint64_t stride,
+                                                                     uint64_t extent) {
+  const uint64_t more = extent % stride;
+  return phase * (extent / stride) + (phase < more ? phase : more);
+}
+
+// Where taps of one remainder by both strides begin in o16p4, and how many there are.
+struct LayoutPhase {
+  uint64_t begin;  // bytes
+  uint64_t rows;
+  uint64_t columns;
+};
+__attribute__((always_inline)) constexpr LayoutPhase layout_phase(uint64_t phase_h, uint64_t phase_w,
+                                                                  uint64_t num_o,
+                                                                  const LayoutWindow& window) {
+  const uint64_t rows_before = layout_taps_before(phase_h, window.stride_h, window.h);
+  const uint64_t columns_before = layout_taps_before(phase_w, window.stride_w, window.w);
+  const uint64_t rows = layout_taps_before(phase_h + 1, window.stride_h, window.h) - rows_before;
+  const uint64_t columns = layout_taps_before(phase_w + 1, window.stride_w, window.w) - columns_before;
+  const uint64_t tap_bytes = (num_o + 15) / 16 * 16 * ((window.channels + 3) / 4 * 4);
+  return {(rows_before * window.w + rows * columns_before) * tap_bytes, rows, columns};
+}
+
 // Byte of weight (o, k) of num_o outputs, k = (y * w + x) * channels + i. Reference kernels ask it for each
 // weight, and know the layout: a call would take most of their time.
 __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, uint64_t o, uint64_t k,
@@ -135,6 +163,13 @@ __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, 
       const uint64_t pixel = k / window.channels, y = pixel / window.w, x = pixel % window.w;
       return layout_tap_index(o, 0, (x * window.h + y) * window.channels + k % window.channels, taps);
     }
+    case kLayout_o16p4: {
+      const uint64_t pixel = k / window.channels, y = pixel / window.w, x = pixel % window.w;
+      const LayoutPhase phase = layout_phase(y % window.stride_h, x % window.stride_w, num_o, window);
+      const LayoutTaps own = {phase.rows * phase.columns, window.channels, 4};
+      const uint64_t tap = y / window.stride_h * phase.columns + x / window.stride_w;
+      return phase.begin + layout_tap_index(o, tap, k % window.channels, own);
+    }
     case kLayout_hwo16:
       return k * ((num_o + 15) / 16 * 16) + o;
     case kLayout_o4k16:
@@ -156,6 +191,7 @@ constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWin
     case kLayout_o16r8:
     case kLayout_o16i8:
     case kLayout_o16z8:
+    case kLayout_o16p4:
     case kLayout_o2r4:
     case kLayout_o4k4:
     case kLayout_o2h4:

@@ -6,11 +6,13 @@
 //                  (in[n, in_y, in_x, i] - input_zero_point) * (weights[o, ky, kx, i] - weights_zero_point)
 //
 // Sums, requant and dtypes are those of conv2d (kernels/conv2d/conv2d.h). Outputs that no element of the
-// input reaches are the bias alone. The weights are in the layout ohwi.
+// input reaches are the bias alone. The weights are in the layout ohwi, or in o16p4 (kernels/layouts.def), of
+// 8-bit inputs.
 #ifndef QPLAN_KERNELS_CONV2D_TRANSPOSE_CONV2D_TRANSPOSE_H_
 #define QPLAN_KERNELS_CONV2D_TRANSPOSE_CONV2D_TRANSPOSE_H_
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/layout.h"
 #include "kernels/variant.h"
 
 namespace qplan {

@@ -16,6 +16,19 @@ int64_t source_of(uint32_t at, uint32_t tap, uint32_t pad, uint32_t stride, uint
   return reach / stride;
 }
 
+// The weights of a tap, in groups of `group` that are 64 bytes apart.
+struct Tap {
+  const int8_t* weights;
+  uint32_t group;
+};
+Tap tap_of(const Conv2dTransposeArgs& a, uint32_t ky, uint32_t kx, uint32_t o) {
+  const uint64_t k = (uint64_t{ky} * a.kernel_w + kx) * a.input_c;
+  const LayoutWindow window = {a.kernel_h, a.kernel_w, a.input_c, a.stride_h, a.stride_w};
+  const bool is_packed = a.weights_layout == kLayout_o16p4;
+  const uint16_t layout = is_packed ? kLayout_o16p4 : kLayout_ohwi;
+  return {a.weights + layout_index(layout, o, k, a.output_c, window), is_packed ? 4 : a.input_c};
+}
+
 template <typename In, typename Sum>
 Sum accumulate(const Conv2dTransposeArgs& a, const In* image, uint32_t y, uint32_t x, uint32_t o) {
   using Bits = std::make_unsigned_t<Sum>;
@@ -28,10 +41,15 @@ Sum accumulate(const Conv2dTransposeArgs& a, const In* image, uint32_t y, uint32
       if (in_x < 0) continue;
       const In* pixel =
           image + (static_cast<uint64_t>(in_y) * a.input_w + static_cast<uint64_t>(in_x)) * a.input_c;
-      const int8_t* weights = a.weights + ((uint64_t{o} * a.kernel_h + ky) * a.kernel_w + kx) * a.input_c;
-      for (uint32_t i = 0; i < a.input_c; ++i) {
-        // The second factor is within +-255, the first within +-65535.
-        sum += static_cast<Bits>((pixel[i] - a.input_zero_point) * (weights[i] - a.weights_zero_point));
+      const Tap tap = tap_of(a, ky, kx, o);
+      const int8_t* weights = tap.weights;
+      for (uint32_t first = 0; first < a.input_c; first += tap.group, weights += 64) {
+        const uint32_t rest = a.input_c - first, count = rest < tap.group ? rest : tap.group;
+        for (uint32_t i = 0; i < count; ++i) {
+          // The second factor is within +-255, the first within +-65535.
+          sum += static_cast<Bits>((pixel[first + i] - a.input_zero_point) *
+                                   (weights[i] - a.weights_zero_point));
+        }
       }
     }
   }

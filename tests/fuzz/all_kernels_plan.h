@@ -235,6 +235,16 @@ class AllKernelsPlan : private StepsPlan {
       return step(k_conv2d_transpose, {x, c[0], c[1], c[2], c[3]}, {1, 12, 11, 3},
                   layer_params(2, 2, 0, 1, -3, 4));
     }();
+    const std::vector<uint32_t> t = weights(5, {3, 2, 3, 2, 2}, kLayout_o16p4);
+    spec_.add_step(
+        k_conv2d_transpose, {transposed, t[0], t[1], t[2], t[3]},
+        {spec_.add_tensor({1, 25, 22, 5}, "phases")},
+        [](Builder& b) {
+          return done(format::KernelParams_Conv2dParams,
+                      format::CreateConv2dParams(b, format::Contract_TFL2, kLayout_o16p4, 3, 2, 2, 2, 1, 1, 0,
+                                                 0, 1, -3, 0, -3, 4, -128, 127));
+        },
+        "phases");
     const uint32_t wide = step(
         k_requantize, {transposed}, {1, 12, 11, 3},
         [](Builder& b) {

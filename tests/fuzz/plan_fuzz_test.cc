@@ -75,7 +75,7 @@ TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
     EXPECT_EQ(run_plan(plan, 0, 0), Outcome::kRan);
     EXPECT_EQ(run_plan(bytes, 0, 0), Outcome::kRefused) << layout_name(params->weights_layout());
   }
-  EXPECT_EQ(num_layers, 3u);
+  EXPECT_EQ(num_layers, 4u);
 }
 
 constexpr char kAllKernels[] = "all_kernels";

@@ -29,7 +29,7 @@ void expect_agreement(uint16_t layout, uint64_t num_o, const LayoutWindow& windo
 
 constexpr uint16_t kLayouts[] = {kLayout_ohwi,  kLayout_o16k4, kLayout_hwo16, kLayout_o16r4, kLayout_o16i4,
                                  kLayout_o16z4, kLayout_o2r4,  kLayout_o4k4,  kLayout_o2h4,  kLayout_o4h4,
-                                 kLayout_o4k16, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8};
+                                 kLayout_o4k16, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o16p4};
 
 TEST(Layout, IndexFunctionsAgreeWithPackingBlockByBlock) {
   for (const uint16_t layout : kLayouts) {
@@ -49,6 +49,19 @@ TEST(Layout, IndexFunctionsAgreeWithPackingWindowsOfAnyShape) {
     for (const uint64_t h : {1u, 2u, 3u}) {
       for (const uint64_t w : {1u, 2u, 5u}) {
         for (const uint64_t channels : {1u, 3u, 4u, 6u}) expect_agreement(layout, 17, {h, w, channels});
+      }
+    }
+  }
+}
+
+TEST(Layout, IndexFunctionsAgreeWithPackingPhases) {
+  for (const uint64_t h : {1u, 2u, 3u, 5u}) {
+    for (const uint64_t w : {1u, 4u, 5u}) {
+      for (const uint64_t stride_h : {1u, 2u, 3u, 7u}) {
+        for (const uint64_t stride_w : {1u, 2u, 3u}) {
+          for (const uint64_t channels : {3u, 4u, 6u})
+            expect_agreement(kLayout_o16p4, 17, {h, w, channels, stride_h, stride_w});
+        }
       }
     }
   }
@@ -75,6 +88,10 @@ TEST(Layout, PaddedTapsByHand) {
   // 18 bytes are 3 groups; byte 16 of them is the first of the last.
   EXPECT_EQ(layout_index(kLayout_o16z8, 16, kK, 17, kWindow), (3 + 2) * 128u);
   EXPECT_EQ(layout_bytes(kLayout_o16z8, 17, kWindow), 32 * 24u);
+  // With strides of 2, tap (1, 2) is of phase (1, 0) with (1, 0); phases (0, 0) and (0, 1) have 2 taps and 1.
+  constexpr LayoutWindow kStrided = {2, 3, 3, 2, 2};
+  EXPECT_EQ(layout_index(kLayout_o16p4, 16, kK, 17, kStrided), (2 * 3 + 2 + 1) * 64 + 1u);
+  EXPECT_EQ(layout_bytes(kLayout_o16p4, 17, kStrided), 32 * 6 * 4u);
   // Rows of 9 bytes again, in blocks of two outputs: 8 blocks of 2 taps, 1 tap, 1 group, byte 7 of 9.
   EXPECT_EQ(layout_index(kLayout_o2r4, 16, kK, 17, kWindow), (8 * 2 * 3 + 1 * 3 + 1) * 8 + 3u);
   EXPECT_EQ(layout_bytes(kLayout_o2r4, 17, kWindow), 18 * 2 * 12u);

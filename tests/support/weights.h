@@ -47,6 +47,25 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
   const auto fill = [&] {
     while (order.size() % group != 0) order.push_back(kZero);
   };
+  if (layout == kLayout_o16p4) {
+    for (size_t phase = 0; phase < window.stride_h * window.stride_w; ++phase) {
+      for (size_t block = 0; block < padded_o; block += 16) {
+        for (size_t y = phase / window.stride_w; y < window.h; y += window.stride_h) {
+          for (size_t x = phase % window.stride_w; x < window.w; x += window.stride_w) {
+            for (size_t i = 0; i < window.channels; i += 4) {
+              for (size_t at = 0; at < 64; ++at) {
+                const size_t o = block + at / 4, channel = i + at % 4;
+                const bool is_there = o < num_o && channel < window.channels;
+                const size_t k = (y * window.w + x) * window.channels + channel;
+                packed.push_back(is_there ? weights[o * num_k + k] : int8_t{0});
+              }
+            }
+          }
+        }
+      }
+    }
+    return packed;
+  }
   const bool zipped = layout == kLayout_o16z4 || layout == kLayout_o16z8;
   for (size_t a = 0; a < (zipped ? window.w : window.h); ++a) {
     for (size_t b = 0; b < (zipped ? window.h : window.w); ++b) {

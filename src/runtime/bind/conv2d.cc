@@ -27,7 +27,8 @@ const format::Conv2dParams& params_of(const StepView& step) { return *step.step-
 LayoutWindow window_of(const StepView& step) {
   const format::Conv2dParams& p = params_of(step);
   const int64_t input_c = step.input_extents(kInput)[3];
-  return {p.kernel_h(), p.kernel_w(), static_cast<uint32_t>(input_c) / p.groups()};
+  return {p.kernel_h(), p.kernel_w(), static_cast<uint32_t>(input_c) / p.groups(), p.stride_h(),
+          p.stride_w()};
 }
 
 // The last input, after the constants.
@@ -122,6 +123,10 @@ __attribute__((noinline)) bool check_weights(const StepCheck& check, const StepV
 }
 
 }  // namespace
+
+bool check_conv2d_zeros(const StepCheck& check, const StepView& step) {
+  return check.zeros_after_taps(kWeights, params_of(step).weights_layout(), window_of(step));
+}
 
 bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
   if (!check_weights(check, step)) return false;
@@ -218,8 +223,7 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
   return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
                       kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
                       kLayout_o4k16) &&
-         check_conv2d_constants(check, step) &&
-         check.zeros_after_taps(kWeights, p.weights_layout(), window_of(step));
+         check_conv2d_constants(check, step) && check_conv2d_zeros(check, step);
 }
 
 template <bool kIsForm>

@@ -27,6 +27,9 @@ bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool tr
 // channels.
 bool check_conv2d_constants(const StepCheck& check, const StepView& step);
 
+// Zeros after the taps of such weights, where their layout needs them.
+bool check_conv2d_zeros(const StepCheck& check, const StepView& step);
+
 // All but the residual.
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);
 // KernelFamily::work: multiply-accumulates, those with padding included, one operation for each accumulator

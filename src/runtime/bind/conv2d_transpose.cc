@@ -20,8 +20,8 @@ bool check_step(const StepCheck& check, const StepView& step) {
          check.range("dilation width", p.dilation_w(), 1, 1) &&
          check.range("pad top", p.pad_top(), 0, INT32_MAX) &&
          check.range("pad left", p.pad_left(), 0, INT32_MAX) && check.range("groups", p.groups(), 1, 1) &&
-         check.range("weights layout", p.weights_layout(), kLayout_ohwi, kLayout_ohwi) &&
-         check_conv2d_constants(check, step);
+         check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16p4) &&
+         check_conv2d_constants(check, step) && check_conv2d_zeros(check, step);
 }
 
 qplan_status bind(const StepView& step, bool check, Conv2dTransposeArgs& args, Error* error) {
@@ -34,7 +34,7 @@ qplan_status bind(const StepView& step, bool check, Conv2dTransposeArgs& args, E
 }
 
 constexpr KernelVariant kVariants[] = {
-// Each call packs weights.
+// Each call sums up the weights.
 #define QPLAN_VARIANT(name, isa) with_repeated_work(QPLAN_VARIANT_ROW(Conv2dTransposeArgs, name, isa)),
     QPLAN_CONV2D_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT

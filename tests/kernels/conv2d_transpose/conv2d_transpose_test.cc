@@ -12,6 +12,7 @@
 #include "src/runtime/bind/family.h"
 #include "tests/support/random.h"
 #include "tests/support/step_runner.h"
+#include "tests/support/weights.h"
 
 namespace qplan::conv2d_transpose_test {
 namespace {
@@ -31,6 +32,7 @@ struct Layer {
       pad_left;
   int32_t input_zero, weights_zero, output_zero, clamp_min, clamp_max;
   bool is_signed, is_f32e;
+  uint16_t layout;
   std::vector<int32_t> x, bias, multiplier, shift;
   std::vector<int8_t> weights;  // [o, ky, kx, i]
 
@@ -49,6 +51,7 @@ struct Layer {
     l.out_w =
         std::max<int64_t>(1, (l.in_w - 1) * l.stride_w + l.kernel_w - l.pad_left - draw(0, 3) + draw(0, 2));
     l.is_signed = random.chance(0.5), l.is_f32e = random.chance(0.4);
+    l.layout = random.chance(0.7) ? kLayout_o16p4 : kLayout_ohwi;
     const int32_t low = l.is_signed ? -128 : 0;
     const auto number = [&] { return static_cast<int32_t>(draw(low, low + 255)); };
     l.input_zero = number(), l.output_zero = number();
@@ -68,23 +71,26 @@ struct Layer {
 
   template <typename T>
   void make_of(TestStep& step) const {
-    const auto channels = static_cast<int64_t>(out_c);
+    const auto channels = static_cast<int64_t>(layout_channels(layout, static_cast<uint64_t>(out_c)));
+    const auto u = [](int64_t value) { return static_cast<uint32_t>(value); };
+    const std::vector<int8_t> packed =
+        testing::pack_weights(layout, weights, static_cast<size_t>(out_c),
+                              {u(kernel_h), u(kernel_w), u(in_c), u(stride_h), u(stride_w)});
     step.input<T>({batch, in_h, in_w, in_c}, std::vector<T>(x.begin(), x.end()));
-    step.constant<int8_t>({static_cast<int64_t>(weights.size())}, weights);
-    step.constant<int32_t>({channels}, bias);
+    step.constant<int8_t>({static_cast<int64_t>(packed.size())}, packed);
+    step.constant<int32_t>({channels}, testing::pack_channels(layout, bias, INT32_MAX));
     if (is_f32e) {
       std::vector<float> scales;
       for (const int32_t s : shift) scales.push_back(std::ldexp(1.0f, s));
-      step.constant<float>({channels}, scales);
+      step.constant<float>({channels}, testing::pack_channels(layout, scales, 1.0f));
     } else {
-      step.constant<int32_t>({channels}, multiplier);
-      step.constant<int32_t>({channels}, shift);
+      step.constant<int32_t>({channels}, testing::pack_channels(layout, multiplier, 1 << 30));
+      step.constant<int32_t>({channels}, testing::pack_channels(layout, shift, 0));
     }
     step.output<T>({batch, out_h, out_w, out_c});
-    const auto u = [](int64_t value) { return static_cast<uint32_t>(value); };
     step.finish(format::KernelParams_Conv2dParams,
                 format::CreateConv2dParams(
-                    step.builder(), is_f32e ? format::Contract_F32E : format::Contract_TFL2, kLayout_ohwi,
+                    step.builder(), is_f32e ? format::Contract_F32E : format::Contract_TFL2, layout,
                     u(kernel_h), u(kernel_w), u(stride_h), u(stride_w), 1, 1, u(pad_top), u(pad_left), 1,
                     input_zero, weights_zero, input_zero, output_zero, clamp_min, clamp_max)
                     .Union());

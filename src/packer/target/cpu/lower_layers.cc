@@ -222,17 +222,29 @@ std::vector<Constraint> constraints_of_qconv2d_transpose() {
           layer_operands(prefix)};
 }
 
+// What vector kernels read; they take no more strides than taps, and no zero point of weights.
+uint16_t transposed_layout(const Lowering& lowering, const layer::QuantizedLayer& layer) {
+  const op::Window2d& window = layer.geometry.window;
+  const int32_t zero_point = *layer.weight_zero_point - (layer.weight_dtype == ir::kUint8 ? 128 : 0);
+  const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4 &&
+                           layer.input_dtype != ir::kInt16 && zero_point == 0 &&
+                           window.stride_h <= window.kernel_h && window.stride_w <= window.kernel_w;
+  return has_vectors ? kLayout_o16p4 : kLayout_ohwi;
+}
+
 void lower_qconv2d_transpose(Lowering& lowering, const NodeSequence& sequence) {
   const layer::QuantizedLayer layer = read_weighted_layer(lowering, sequence);
   const op::Window2d& window = layer.geometry.window;
-  const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
-                                      static_cast<uint64_t>(window.kernel_w),
-                                      static_cast<uint64_t>(layer.geometry.in_c)};
+  const LayoutWindow layout_window = {
+      static_cast<uint64_t>(window.kernel_h), static_cast<uint64_t>(window.kernel_w),
+      static_cast<uint64_t>(layer.geometry.in_c), static_cast<uint64_t>(window.stride_h),
+      static_cast<uint64_t>(window.stride_w)};
+  const uint16_t layout = transposed_layout(lowering, layer);
   LayerStep made =
-      make_layer_step(lowering, sequence, layer, kKernel_conv2d_transpose, kLayout_ohwi, layout_window, {});
+      make_layer_step(lowering, sequence, layer, kKernel_conv2d_transpose, layout, layout_window, {});
   made.step.params = Conv2dParams{
       .contract = layer_contract(layer),
-      .weights_layout = kLayout_ohwi,
+      .weights_layout = layout,
       .kernel_h = static_cast<uint32_t>(window.kernel_h),
       .kernel_w = static_cast<uint32_t>(window.kernel_w),
       .stride_h = static_cast<uint32_t>(window.stride_h),

@@ -77,7 +77,8 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
   // value - 128 as int8 is the byte with its highest bit flipped.
   const uint8_t flip = is_unsigned ? 0x80 : 0;
   const uint8_t* from = weights.bytes().data();
-  const LayoutWindow packed_window = {window.h, window.w, window.channels * merge.merged};
+  LayoutWindow packed_window = window;
+  packed_window.channels *= merge.merged;
   const uint64_t num_k = window.h * window.w * window.channels, packed_k = num_k * merge.merged;
   std::vector<uint8_t> packed(static_cast<size_t>(layout_bytes(layout, num_o, packed_window)), 0);
   const auto put = [&](uint64_t o, uint64_t k, uint8_t byte) {
