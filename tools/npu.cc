@@ -133,7 +133,8 @@ std::vector<PlanTarget> device_targets(const PlanFile& plan) {
   }
   for (const auto& region : report.at("regions")) {
     for (PlanTarget& target : targets) {
-      if (target.name == region.at("target")) target.formats.push_back(region.at("blob_format"));
+      if (target.name == region.at("target").get<std::string>())
+        target.formats.push_back(region.at("blob_format"));
     }
   }
   return targets;

@@ -190,7 +190,7 @@ void disassemble(const DisasmOptions& options) {
     }
     std::string simulator;
     for (const PlanTarget& target : targets) {
-      if (target.name == region.at("target")) simulator = simulator_options(target);
+      if (target.name == region.at("target").get<std::string>()) simulator = simulator_options(target);
     }
     print("program of region " + std::to_string(i) + " '" + name + "' on " +
           one_line(region.at("target").get<std::string>()) + ", " + std::to_string(bytes) + " bytes\n");

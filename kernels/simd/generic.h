@@ -16,6 +16,14 @@
 #define QPLAN_SIMD_VECTORS generic
 #endif
 
+// Lanes of a and b by their numbers, as many as a has. Mask: integers of the lanes' size; GCC has the
+// function of Clang since 12.
+#if defined(__clang__) || __GNUC__ >= 12
+#define QPLAN_SHUFFLE(Mask, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define QPLAN_SHUFFLE(Mask, a, b, ...) __builtin_shuffle(a, b, Mask{__VA_ARGS__})
+#endif
+
 namespace qplan {
 namespace {
 
@@ -194,24 +202,24 @@ inline VecI32 min_bytes(VecI32 a, VecI32 b) {
   return as_ints(as_bytes(a) < as_bytes(b) ? as_bytes(a) : as_bytes(b));
 }
 inline VecI32 interleave_low_bytes(VecI32 a, VecI32 b) {
-  return as_ints(__builtin_shufflevector(as_bytes(a), as_bytes(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
-                                         6, 22, 7, 23));
+  return as_ints(
+      QPLAN_SHUFFLE(VecU8, as_bytes(a), as_bytes(b), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
 }
 inline VecI32 interleave_high_bytes(VecI32 a, VecI32 b) {
-  return as_ints(__builtin_shufflevector(as_bytes(a), as_bytes(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                         29, 14, 30, 15, 31));
+  return as_ints(QPLAN_SHUFFLE(VecU8, as_bytes(a), as_bytes(b), 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
+                               14, 30, 15, 31));
 }
 inline VecI32 interleave_low_words(VecI32 a, VecI32 b) {
-  return as_ints(__builtin_shufflevector(as_words(a), as_words(b), 0, 8, 1, 9, 2, 10, 3, 11));
+  return as_ints(QPLAN_SHUFFLE(VecI16, as_words(a), as_words(b), 0, 8, 1, 9, 2, 10, 3, 11));
 }
 inline VecI32 interleave_high_words(VecI32 a, VecI32 b) {
-  return as_ints(__builtin_shufflevector(as_words(a), as_words(b), 4, 12, 5, 13, 6, 14, 7, 15));
+  return as_ints(QPLAN_SHUFFLE(VecI16, as_words(a), as_words(b), 4, 12, 5, 13, 6, 14, 7, 15));
 }
 // Saturating: int32 to int16, int16 to uint8.
 inline VecI32 pack_ints(VecI32 a, VecI32 b) {
   const VecI32 low = set_ints(INT16_MIN), high = set_ints(INT16_MAX);
   const VecI16 first = as_words(min(max(a, low), high)), second = as_words(min(max(b, low), high));
-  return as_ints(__builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14));
+  return as_ints(QPLAN_SHUFFLE(VecI16, first, second, 0, 2, 4, 6, 8, 10, 12, 14));
 }
 inline VecU8 limited_to_bytes(VecI32 v) {
   const VecI16 low = {}, high = low + int16_t{255};
@@ -220,8 +228,8 @@ inline VecU8 limited_to_bytes(VecI32 v) {
   return bits_of<VecU8>(words > high ? high : words);
 }
 inline VecI32 pack_words(VecI32 a, VecI32 b) {
-  return as_ints(__builtin_shufflevector(limited_to_bytes(a), limited_to_bytes(b), 0, 2, 4, 6, 8, 10, 12, 14,
-                                         16, 18, 20, 22, 24, 26, 28, 30));
+  return as_ints(QPLAN_SHUFFLE(VecU8, limited_to_bytes(a), limited_to_bytes(b), 0, 2, 4, 6, 8, 10, 12, 14, 16,
+                               18, 20, 22, 24, 26, 28, 30));
 }
 
 inline VecI32 set_words(int16_t v) { return as_ints(VecI16{v, v, v, v, v, v, v, v}); }
@@ -525,7 +533,7 @@ inline void dot_add(VecI32& sums, DotRow row, DotWeights weights) {
 }
 inline VecI32 dot_sums(const VecI32 (&sums)[kDotVectors], uint32_t half) {
   const VecI32 a = sums[2 * half], b = sums[2 * half + 1];
-  return add(__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7));
+  return add(QPLAN_SHUFFLE(VecI32, a, b, 0, 2, 4, 6), QPLAN_SHUFFLE(VecI32, a, b, 1, 3, 5, 7));
 }
 
 inline VecI32 add_byte_sums(VecI32 sums, VecI32 bytes) {

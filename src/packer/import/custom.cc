@@ -49,7 +49,7 @@ qplan_custom_needs ask(const qplan_custom_operator& op, const Ask& ask) {
   needs.error[sizeof(needs.error) - 1] = '\0';
   if (status == QPLAN_OK) return needs;
   throw PackError(QPLAN_MODEL_INVALID,
-                  cat("custom operator ", quoted(op.name), " refuses: ",
+                  cat("custom operator ", in_quotes(op.name), " refuses: ",
                       needs.error[0] == '\0' ? "it does not say why" : clean_name(needs.error)));
 }
 
@@ -95,7 +95,7 @@ void ask_custom(const qplan_custom_operator& op, const ir::Function& function,
       const qplan_custom_type& type = types[i];
       if (type.ndim < 0 || type.ndim > static_cast<int32_t>(std::size(type.shape)))
         throw PackError(QPLAN_MODEL_INVALID,
-                        cat("custom operator ", quoted(op.name), " infers rank ", type.ndim));
+                        cat("custom operator ", in_quotes(op.name), " infers rank ", type.ndim));
       custom->outputs[i] = {{type.dtype.code, type.dtype.bits, type.dtype.lanes},
                             {type.shape, type.shape + type.ndim}};
     }

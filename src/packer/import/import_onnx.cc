@@ -31,7 +31,7 @@ using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
 
 int64_t opset_of(const Opsets& opsets, const std::string& domain) {
   const auto found = opsets.find(domain);
-  if (found == opsets.end()) onnx::invalid("the model states no opset of domain " + onnx::quoted(domain));
+  if (found == opsets.end()) onnx::invalid("the model states no opset of domain " + onnx::in_quotes(domain));
   return found->second;
 }
 
@@ -40,7 +40,7 @@ Opsets read_opsets(const Model& model, const std::string& place, const LogFuncti
   for (const onnx::OpsetImport& opset : model.opsets) {
     const auto [known, is_new] = opsets.emplace(opset.domain, opset.version);
     if (!is_new && known->second != opset.version) {
-      onnx::invalid("the model states two opsets of domain " + onnx::quoted(opset.domain));
+      onnx::invalid("the model states two opsets of domain " + onnx::in_quotes(opset.domain));
     }
     if (is_new && log && opset.domain.empty() && opset.version > kNewestOpset) {
       log(QPLAN_LOG_WARNING, place + "opset " + std::to_string(opset.version) + " is newer than " +
@@ -78,7 +78,7 @@ void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
     if (attribute.graph == nullptr) continue;
     for (const NodeInfo& inner : attribute.graph->nodes) {
       const std::string& name = !inner.name.empty() || inner.outputs.empty() ? inner.name : inner.outputs[0];
-      unsupported->add(operator_name(inner) + " inside " + operator_name(node), onnx::quoted(name));
+      unsupported->add(operator_name(inner) + " inside " + operator_name(node), onnx::in_quotes(name));
       list_subgraphs(inner, unsupported);
     }
   }
@@ -92,7 +92,7 @@ void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_
   const ImportRow* row = onnx::find_row(node.domain, node.op_type);
   const int64_t opset = row == nullptr ? 0 : opset_of(opsets, node.domain);
   const OpContext context(graph, node, index, opset);
-  const std::string node_name = onnx::quoted(context.name());
+  const std::string node_name = onnx::in_quotes(context.name());
   const size_t at = found == nullptr ? 0 : found->size();  // import_op may import the nodes of a function
   if (found != nullptr) found->push_back({op_name, context.name(), "", 0});
   const auto note = [&](const std::string& reason) {

@@ -11,8 +11,8 @@
 namespace qplan {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using pt::Archive;
 using pt::Evaluator;
 using pt::Flow;
@@ -26,17 +26,17 @@ constexpr char kFreezeHint[] = "freeze the model: m = torch.jit.freeze(m.eval())
 std::vector<pt::Parameter> inputs_of(Archive& archive) {
   const std::string& class_name = archive.values().get<pt::Object>(archive.module())->class_name;
   const pt::FunctionBody* forward = archive.find_method(class_name, "forward");
-  if (forward == nullptr) invalid("class " + quoted(class_name) + " has no method 'forward'");
+  if (forward == nullptr) invalid("class " + in_quotes(class_name) + " has no method 'forward'");
   if (forward->parameters.empty()) invalid("'forward' has no parameter 'self'");
   return {forward->parameters.begin() + 1, forward->parameters.end()};
 }
 
 void check_names(const std::vector<pt::Parameter>& inputs, const ImportOptions& options) {
   std::string known;
-  for (const pt::Parameter& input : inputs) known += (known.empty() ? "" : ", ") + quoted(input.name);
+  for (const pt::Parameter& input : inputs) known += (known.empty() ? "" : ", ") + in_quotes(input.name);
   const auto check = [&](const std::string& name, const char* what) {
     if (std::ranges::find(inputs, name, &pt::Parameter::name) != inputs.end()) return;
-    wrong_options(cat(what, " for ", quoted(name), ", which is no input; inputs are ", known));
+    wrong_options(cat(what, " for ", in_quotes(name), ", which is no input; inputs are ", known));
   };
   for (const auto& [name, type] : options.input_types) check(name, "a type is given");
   for (const auto& [name, constant] : options.bindings) check(name, "a constant is given");
@@ -49,8 +49,8 @@ std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOp
   std::string missing;
   for (const pt::Parameter& input : inputs) {
     if (!input.type.empty() && input.type != "Tensor") {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                      "input " + quoted(input.name) + " is " + quoted(input.type) + ", expected a Tensor");
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + in_quotes(input.name) + " is " +
+                                                   in_quotes(input.type) + ", expected a Tensor");
     }
     const auto bound = options.bindings.find(input.name);
     const auto typed = options.input_types.find(input.name);

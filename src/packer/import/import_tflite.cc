@@ -82,7 +82,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
     try {
       OpContext context(graph, op, op_name, i);
       name = context.name();
-      node_name = tfl::quoted(name);
+      node_name = tfl::in_quotes(name);
       if (found != nullptr) found->push_back({op_name, name, "", 0});
       const int32_t code = graph.file().builtin_code(op);
       if (tfl::fold_integers(context, code)) continue;
@@ -125,7 +125,7 @@ void report_open_extents(const Graph& graph, const TensorInfo& tensor) {
   const bool only_batch =
       std::ranges::find(tensor.open.begin() + 1, tensor.open.end(), true) == tensor.open.end();
   graph.log()(only_batch ? QPLAN_LOG_INFO : QPLAN_LOG_WARNING,
-              "tflite: input " + tfl::quoted(tensor.name) + " has " +
+              "tflite: input " + tfl::in_quotes(tensor.name) + " has " +
                   (only_batch ? "an open batch extent" : "open extents") + ": " +
                   importer::to_text(tensor.shape) + " is taken" +
                   (only_batch ? "" : "; export the model with the shape that it is used with"));
@@ -137,14 +137,14 @@ void add_inputs(Graph& graph, UnsupportedList* unsupported) {
     const TensorInfo& tensor = graph.file().tensor(graph.file().inputs()[i]);
     if (!tensor.dtype) {
       // A parameter of float32 stands for it, so that the operators that read it are checked, too.
-      unsupported->add("input of type " + tfl::type_name(tensor.file_type), tfl::quoted(tensor.name));
+      unsupported->add("input of type " + tfl::type_name(tensor.file_type), tfl::in_quotes(tensor.name));
       graph.define(tensor,
                    graph.function().add_param("input_" + std::to_string(i), {ir::kFloat32, tensor.shape}));
       continue;
     }
-    if (tensor.is_variable) tfl::invalid("input " + tfl::quoted(tensor.name) + " is a variable");
-    if (!tensor.has_shape) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no shape");
-    if (tensor.is_empty) tfl::invalid("input " + tfl::quoted(tensor.name) + " has no elements");
+    if (tensor.is_variable) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " is a variable");
+    if (!tensor.has_shape) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " has no shape");
+    if (tensor.is_empty) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " has no elements");
     report_open_extents(graph, tensor);
     std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;
     for (size_t suffix = 1; !names.insert(name).second; ++suffix) {

@@ -43,7 +43,7 @@ class LabelFiles {
     // Models whose metadata names no file have no zip.
     if (!archive_) archive_.emplace(model_);
     if (!archive_->has(name))
-      invalid(cat("labels ", importer::quoted(name), " are not among the model's associated files"));
+      invalid(cat("labels ", importer::in_quotes(name), " are not among the model's associated files"));
     const uint64_t size = archive_->entry_bytes(name);
     if (size > kMaxLabelBytes - bytes_) refuse(name, cat(bytes_ + size, " bytes"), kMaxLabelBytes);
     bytes_ += size;
@@ -78,8 +78,8 @@ class LabelFiles {
   }
 
   [[noreturn]] static void refuse(const std::string& name, const std::string& found, size_t expected) {
-    invalid(cat("labels ", importer::quoted(name), ": with those of the outputs before it, there are ", found,
-                ", expected at most ", expected, "; shorten the file"));
+    invalid(cat("labels ", importer::in_quotes(name), ": with those of the outputs before it, there are ",
+                found, ", expected at most ", expected, "; shorten the file"));
   }
 
   std::span<const uint8_t> model_;

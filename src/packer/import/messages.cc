@@ -60,7 +60,7 @@ std::string clean_name(std::string_view name) {
   return clean;
 }
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   std::string text = clean_name(name.substr(0, kMaxQuotedBytes));
   if (name.size() > kMaxQuotedBytes) text += "...";
   return "'" + text + "'";

@@ -19,8 +19,9 @@ namespace qplan::importer {
 // bytes, since a file may say the same long name many times.
 std::string clean_name(std::string_view name);
 // 'name' in single quotes, cut to what a message can carry.
-std::string quoted(std::string_view name);
-// Quotes like quoted(), but without a limit on the length, because the user must find the file by this text.
+std::string in_quotes(std::string_view name);
+// Quotes like in_quotes(), but without a limit on the length, because the user must find the file by this
+// text.
 std::string quoted_path(std::string_view path);
 std::string to_text(const ir::Shape& shape);  // "[1, 3, 3, 8]"
 std::string to_text(float value);             // shortest that reads back the same

@@ -174,7 +174,8 @@ void ZipArchive::read_directory(uint64_t offset, uint64_t size, uint64_t count) 
     read_zip64_field(fields.take(extra_size), &entry.size, &entry.packed_size, &entry.header_offset);
     fields.skip(comment_size);
     if (i == 0) first_name_ = name;
-    if (!entries_.emplace(name, std::move(entry)).second) invalid("entry " + quoted(name) + " occurs twice");
+    if (!entries_.emplace(name, std::move(entry)).second)
+      invalid("entry " + in_quotes(name) + " occurs twice");
   }
 }
 
@@ -206,10 +207,10 @@ std::span<const uint8_t> ZipArchive::packed(std::string_view name, const Entry& 
 
 std::span<const uint8_t> ZipArchive::read(std::string_view name) {
   const auto it = entries_.find(name);
-  if (it == entries_.end()) invalid("the archive has no entry " + quoted(name));
+  if (it == entries_.end()) invalid("the archive has no entry " + in_quotes(name));
   Entry& entry = it->second;
   if (entry.checked) return entry.contents;
-  const std::string place = "entry " + quoted(name) + ": ";
+  const std::string place = "entry " + in_quotes(name) + ": ";
   try {
     if (entry.flags & kEncrypted) invalid("it is encrypted");
     if (entry.method != kStored && entry.method != kDeflated) {

@@ -9,7 +9,7 @@ namespace {
 using format::PlanView;
 
 // Names come from models: a line stays a line.
-std::string quoted(const char* name) { return "'" + printable(std::string(name)) + "'"; }
+std::string in_quotes(const char* name) { return "'" + printable(std::string(name)) + "'"; }
 
 std::string place_text(const PlanView& view, uint32_t index) {
   const format::Tensor& tensor = view.tensor(index);
@@ -33,7 +33,7 @@ std::string tensors_text(const PlanView& view, const flatbuffers::Vector<uint32_
 // The region, then a line for each of its buffers; the device's own listing is `qplan npu disasm`.
 std::string npu_step_text(const PlanView& view, uint32_t index, const format::NpuStep& step) {
   std::string text = std::to_string(index) + "  npu:" + target_name(view, step.target()) + "  " +
-                     quoted(short_name(view.step_name(index)).c_str()) + "  " +
+                     in_quotes(short_name(view.step_name(index)).c_str()) + "  " +
                      tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
                      "  {program=" + four_characters(step.format()) + " " +
                      std::to_string(view.tensor(step.blob()).size()) +
@@ -52,9 +52,9 @@ std::string step_text(const PlanView& view, uint32_t index, bool is_fallback) {
   if (const format::NpuStep* npu = view.npu_step(index)) return npu_step_text(view, index, *npu);
   const format::KernelStep& step = view.step(index);
   std::string text = std::string(is_fallback ? "| " : "") + std::to_string(index) + "  " +
-                     kernel_name(step.kernel()) + "  " + quoted(short_name(view.step_name(index)).c_str()) +
-                     "  " + tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
-                     "  {";
+                     kernel_name(step.kernel()) + "  " +
+                     in_quotes(short_name(view.step_name(index)).c_str()) + "  " +
+                     tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) + "  {";
   bool first = true;
   for (const auto& [name, value] : step_params(step)) {
     text += (first ? "" : ", ") + name + "=" + value;
@@ -68,7 +68,7 @@ std::string step_text(const PlanView& view, uint32_t index, bool is_fallback) {
 }
 
 std::string function_text(const PlanView& view, const format::Function& function) {
-  std::string text = "function " + quoted(function.name()->c_str()) + "  " +
+  std::string text = "function " + in_quotes(function.name()->c_str()) + "  " +
                      tensors_text(view, function.inputs()) + " -> " + tensors_text(view, function.outputs()) +
                      "  scratch " + std::to_string(function.scratch_per_worker()) + " bytes a worker\n";
   for (uint32_t i = 0; i < format::count_of(function.states()); ++i) {

@@ -200,22 +200,22 @@ class Comparison {
     if (most > 1) report(cat(label, ": bias ", constants_difference(a, b), ", biases more than 1 apart"));
   }
 
-  static std::string quoted(const std::string& name) { return "'" + short_name(name) + "'"; }
+  static std::string in_quotes(const std::string& name) { return "'" + short_name(name) + "'"; }
 
   static std::string operator_name(const ir::Node& node) {
     return node.op == nullptr ? node.callee : node.op->name;
   }
 
   static std::string describe(const ir::Function& body, const ir::Node& node) {
-    return cat(operator_name(node), node.name.empty() ? "" : " " + quoted(node.name), " of type ",
+    return cat(operator_name(node), node.name.empty() ? "" : " " + in_quotes(node.name), " of type ",
                ir::to_string(body.type(node.results[0])));
   }
 
   // Sources name the same operator differently.
   static std::string names(const ir::Node& a, const ir::Node& b) {
     std::string text = operator_name(a);
-    if (!a.name.empty()) text += " " + quoted(a.name);
-    if (a.name != b.name) text += " | " + quoted(b.name);
+    if (!a.name.empty()) text += " " + in_quotes(a.name);
+    if (a.name != b.name) text += " | " + in_quotes(b.name);
     return text;
   }
 

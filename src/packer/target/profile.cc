@@ -89,7 +89,7 @@ std::vector<std::string_view> split_at_commas(std::string_view text) {
   }
 }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 struct ProfileOptions {
   std::string_view arch = "x86_64";
@@ -102,14 +102,14 @@ ProfileOptions parse_options(const std::vector<std::string_view>& parts) {
     const size_t equals = parts[i].find('=');
     const std::string_view key = trim(parts[i].substr(0, equals));
     if (equals == std::string_view::npos)
-      fail("option " + quoted(parts[i]) + " is not of the form key=value");
+      fail("option " + in_quotes(parts[i]) + " is not of the form key=value");
     const std::string_view value = trim(parts[i].substr(equals + 1));
     if (key == "arch") {
       options.arch = value;
     } else if (key == "isa") {
       options.isa = value;
     } else {
-      fail("option " + quoted(key) +
+      fail("option " + in_quotes(key) +
            " of 'cpu' is not known; known: arch, bytes_per_us, clock, isa, macs_per_us, priority");
     }
   }
@@ -126,21 +126,21 @@ std::string_view trim(std::string_view text) {
 
 TargetProfile parse_target(std::string_view text) {
   const std::vector<std::string_view> parts = split_at_commas(text);
-  if (parts[0] != "cpu") fail(quoted(parts[0]) + " is not known; known: cpu");
+  if (parts[0] != "cpu") fail(in_quotes(parts[0]) + " is not known; known: cpu");
   const ProfileOptions options = parse_options(parts);
 
   const std::vector<Arch>& archs = known_archs();
   const auto arch =
       std::ranges::find_if(archs, [&](const Arch& known) { return options.arch == known.name; });
   if (arch == archs.end()) {
-    fail("arch " + quoted(options.arch) + " is not known; known: " + list_names(archs));
+    fail("arch " + in_quotes(options.arch) + " is not known; known: " + list_names(archs));
   }
   auto best = std::prev(arch->isas.end());
   const std::string_view wanted = options.isa.empty() ? arch->default_isa : options.isa;
   if (!wanted.empty()) {
     best = std::ranges::find_if(arch->isas, [&](const Isa& known) { return wanted == known.name; });
     if (best == arch->isas.end()) {
-      fail("isa " + quoted(options.isa) + " of arch '" + arch->name +
+      fail("isa " + in_quotes(options.isa) + " of arch '" + arch->name +
            "' is not known; known: " + list_names(arch->isas));
     }
   }

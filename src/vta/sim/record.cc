@@ -27,7 +27,7 @@ int open_retrying(int directory, const char* name, int flags) {
 
 bool cannot(const char* what, const std::string& name, std::string* error) {
   const int reason = errno;
-  *error = std::string("cannot ") + what + " " + sim::quoted(name) + ": " +
+  *error = std::string("cannot ") + what + " " + sim::in_quotes(name) + ": " +
            std::generic_category().message(reason);
   return false;
 }
@@ -39,7 +39,7 @@ bool is_plain(std::string_view part) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const bool is_cut = text.size() > kMaxQuoted;
   std::string result = "'" + std::string(text.substr(0, is_cut ? kMaxQuoted - 3 : text.size()));
   for (char& c : result) {
@@ -59,7 +59,7 @@ bool JobFile::read(uint8_t* to, std::string* error) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot("read", name_, error);
     if (count == 0) {
-      *error = "cannot read " + sim::quoted(name_) + ": it became shorter while it was read";
+      *error = "cannot read " + sim::in_quotes(name_) + ": it became shorter while it was read";
       return false;
     }
     at += static_cast<uint64_t>(count);
@@ -76,7 +76,7 @@ bool JobFiles::find(std::string_view name, JobFile* file, std::string* error) co
   *file = JobFile();
   file->name_ = name;
   const auto refuse = [&](const char* why) {
-    *error = sim::quoted(name) + " " + why;
+    *error = sim::in_quotes(name) + " " + why;
     return false;
   };
   Descriptor folder;

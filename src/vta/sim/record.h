@@ -57,7 +57,7 @@ class JobFiles {
 };
 
 // In quotes, cut where it is long, control characters replaced: for one-line texts.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // Jobs as directories that a simulator knowing nothing of this project can replay. DIR/job-NNNN/job.txt, a
 // directive a line:

@@ -107,7 +107,7 @@ class Replay {
   // A directive that a job has once: what an earlier line was judged by does not change.
   bool once(std::string_view word, bool* has) {
     if (!*has) return *has = true;
-    return malformed_line("a second " + sim::quoted(word) + ", expected one");
+    return malformed_line("a second " + sim::in_quotes(word) + ", expected one");
   }
   bool malformed_line(const std::string& text) {
     return malformed("job.txt line " + std::to_string(line_) + ": " + text);
@@ -117,17 +117,17 @@ class Replay {
     const std::string_view word = words[0];
     if (word == "target" && words.size() == 2) {
       if (words[1] == "vta") return once(word, &job_.has_target);
-      return fail(QPLAN_NPU_E_UNSUPPORTED, "target " + sim::quoted(words[1]) + ", expected 'vta'");
+      return fail(QPLAN_NPU_E_UNSUPPORTED, "target " + sim::in_quotes(words[1]) + ", expected 'vta'");
     }
     if (word == "base" && words.size() == 2) {
       if (!once(word, &job_.has_base)) return false;
       if (parse_number(words[1], &job_.base) && job_.base % kGranule == 0) return true;
-      return malformed_line("base " + sim::quoted(words[1]) + " is no device address, a multiple of 4");
+      return malformed_line("base " + sim::in_quotes(words[1]) + " is no device address, a multiple of 4");
     }
     if (word == "size" && words.size() == 2) {
       if (!once(word, &job_.has_size)) return false;
       if (!parse_number(words[1], &job_.size) || job_.size == 0)
-        return malformed_line("size " + sim::quoted(words[1]) + " is no number of bytes");
+        return malformed_line("size " + sim::in_quotes(words[1]) + " is no number of bytes");
       return job_.size <= options_.memory_bytes ||
              malformed_line("the arena has " + std::to_string(job_.size) + " bytes, the device's memory " +
                             std::to_string(options_.memory_bytes) + "; option memory=BYTES makes it larger");
@@ -135,7 +135,7 @@ class Replay {
     if (word == "load" && words.size() == 3) {
       Load load = {0, std::string(words[2])};
       if (!parse_number(words[1], &load.address))
-        return malformed_line("no address: " + sim::quoted(words[1]));
+        return malformed_line("no address: " + sim::in_quotes(words[1]));
       job_.loads.push_back(std::move(load));
       return true;
     }
@@ -146,12 +146,12 @@ class Replay {
     if (word == "check" && words.size() == 4) {
       Check check = {0, 0, std::string(words[3]), {}};
       if (!parse_number(words[1], &check.address) || !parse_number(words[2], &check.bytes))
-        return malformed_line("no address and number of bytes: " + sim::quoted(words[1]) + " " +
-                              sim::quoted(words[2]));
+        return malformed_line("no address and number of bytes: " + sim::in_quotes(words[1]) + " " +
+                              sim::in_quotes(words[2]));
       job_.checks.push_back(std::move(check));
       return true;
     }
-    return malformed_line("cannot understand " + sim::quoted(word));
+    return malformed_line("cannot understand " + sim::in_quotes(word));
   }
 
   bool read_job() {
@@ -207,7 +207,7 @@ class Replay {
     JobFile file;
     if (!find_file(name, &file)) return false;
     if (file.bytes() > most) {
-      return malformed(sim::quoted(name) + " has " + std::to_string(file.bytes()) +
+      return malformed(sim::in_quotes(name) + " has " + std::to_string(file.bytes()) +
                        " bytes, expected at most " + std::to_string(most));
     }
     bytes->resize(file.bytes());
@@ -250,7 +250,7 @@ class Replay {
       JobFile file;
       if (!find_file(check.file, &file)) return false;
       if (file.bytes() != check.bytes) {
-        return malformed(sim::quoted(check.file) + " has " + std::to_string(file.bytes()) +
+        return malformed(sim::in_quotes(check.file) + " has " + std::to_string(file.bytes()) +
                          " bytes, expected " + std::to_string(check.bytes));
       }
       check.expected.resize(check.bytes);
@@ -281,8 +281,8 @@ class Replay {
     for (size_t b = 0; b < check.expected.size(); ++b) {
       if (actual[b] == check.expected[b]) continue;
       fault_.address = check.address + b;
-      return fail(QPLAN_NPU_E_BUS, "byte " + std::to_string(b) + " of " + sim::quoted(check.file) + " is " +
-                                       std::to_string(actual[b]) + ", expected " +
+      return fail(QPLAN_NPU_E_BUS, "byte " + std::to_string(b) + " of " + sim::in_quotes(check.file) +
+                                       " is " + std::to_string(actual[b]) + ", expected " +
                                        std::to_string(check.expected[b]));
     }
     return true;

@@ -62,7 +62,7 @@ void Graph::declare(const Tensor& initializer) {
   Entry entry;
   entry.initializer = &initializer;
   if (!entries_.emplace(initializer.name, std::move(entry)).second) {
-    invalid("two initializers are called " + quoted(initializer.name));
+    invalid("two initializers are called " + in_quotes(initializer.name));
   }
 }
 
@@ -78,14 +78,14 @@ void Graph::define(const std::string& name, Value value) {
   Entry entry;
   entry.value = std::move(value);
   if (!entries_.emplace(name, std::move(entry)).second) {
-    invalid("value " + quoted(name) + " is defined twice");
+    invalid("value " + in_quotes(name) + " is defined twice");
   }
 }
 
 const Value& Graph::value(const std::string& name) {
   const auto it = entries_.find(name);
   if (it == entries_.end()) {
-    invalid("value " + quoted(name) + " is read before any node writes it");
+    invalid("value " + in_quotes(name) + " is read before any node writes it");
   }
   Entry& entry = it->second;
   if (entry.is_sparse) throw Unsupported{"a sparse constant"};
@@ -94,7 +94,7 @@ const Value& Graph::value(const std::string& name) {
     try {
       constant = read_constant(*entry.initializer);
     } catch (const PackError& error) {
-      throw PackError(error.status(), "initializer " + quoted(name) + ": " + error.what());
+      throw PackError(error.status(), "initializer " + in_quotes(name) + ": " + error.what());
     }
     charge(constant->bytes().size());
     entry.value = in_float32(constant);
@@ -168,7 +168,7 @@ std::string dims_text(const std::vector<Dim>& dims) {
 ir::DType dtype_of(const ValueInfo& info) {
   const std::optional<ir::DType> dtype = ir_dtype(info.data_type);
   if (!dtype) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is a " +
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + in_quotes(info.name) + " is a " +
                                                  type_name(info.data_type) +
                                                  " tensor; qplan runs networks on numbers");
   }
@@ -186,25 +186,25 @@ bool agrees(const ValueInfo& info, const ir::Shape& shape) {
 void check_given(const ValueInfo& info, const ir::TensorType& given, const char* how) {
   const ir::DType dtype = dtype_of(info);
   if (given.dtype == dtype && agrees(info, given.shape)) return;
-  bad_option(cat("input ", quoted(info.name), " is ", how, " as ", given, ", but the model declares ", dtype,
-                 " ", info.dims ? dims_text(*info.dims) : std::string("of any rank")));
+  bad_option(cat("input ", in_quotes(info.name), " is ", how, " as ", given, ", but the model declares ",
+                 dtype, " ", info.dims ? dims_text(*info.dims) : std::string("of any rank")));
 }
 
 ir::TensorType declared_type(const Graph& graph, const ValueInfo& info) {
   ir::TensorType type{dtype_of(info), {}};
   if (!info.dims) {
-    bad_option("input " + quoted(info.name) +
+    bad_option("input " + in_quotes(info.name) +
                " has no shape; give it: --input-shape NAME=1x3x224x224:float32 with its name and shape");
   }
   for (size_t i = 0; i < info.dims->size(); ++i) {
     const Dim& dim = (*info.dims)[i];
     if (!dim.extent && i > 0) {
-      bad_option(cat("input ", quoted(info.name), " has shape ", dims_text(*info.dims), ": extent ", i,
+      bad_option(cat("input ", in_quotes(info.name), " has shape ", dims_text(*info.dims), ": extent ", i,
                      " is open; give it: --input-shape NAME=1x3x224x224:float32 with its name and shape"));
     }
     if (!dim.extent && graph.log()) {
       graph.log()(QPLAN_LOG_INFO,
-                  "onnx: input " + quoted(info.name) + " has an open batch extent: 1 is taken");
+                  "onnx: input " + in_quotes(info.name) + " has an open batch extent: 1 is taken");
     }
     type.shape.push_back(dim.extent.value_or(1));
   }
@@ -215,12 +215,12 @@ ir::TensorType declared_type(const Graph& graph, const ValueInfo& info) {
 void warn_of_halves(const Graph& graph, const char* what, const std::string& name) {
   if (!graph.log()) return;
   graph.log()(QPLAN_LOG_WARNING,
-              cat("onnx: ", what, " ", quoted(name), " is float16 in the model and float32 in the plan"));
+              cat("onnx: ", what, " ", in_quotes(name), " is float16 in the model and float32 in the plan"));
 }
 
 void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& options) {
   if (!info.is_tensor) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + quoted(info.name) + " is no tensor");
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + in_quotes(info.name) + " is no tensor");
   }
   if (const auto bound = options.bindings.find(info.name); bound != options.bindings.end()) {
     check_given(info, bound->second->type(), "bound");
@@ -237,14 +237,14 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
   }
   if (std::ranges::find(type.shape, 0) != type.shape.end()) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    "input " + quoted(info.name) + " has shape " + to_text(type.shape) + ": no elements");
+                    "input " + in_quotes(info.name) + " has shape " + to_text(type.shape) + ": no elements");
   }
   if (type.dtype == importer::kFloat16) {
     type.dtype = ir::kFloat32;
     warn_of_halves(graph, "input", info.name);
   }
   if (const std::string error = ir::type_error(type); !error.empty()) {
-    invalid("input " + quoted(info.name) + ": " + error);
+    invalid("input " + in_quotes(info.name) + ": " + error);
   }
   graph.define(info.name, graph.function().add_param(clean_name(info.name), std::move(type)));
 }
@@ -258,10 +258,11 @@ void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, 
     std::string known;
     constexpr size_t kMaxShown = 16;
     for (size_t i = 0; i < inputs.size() && i < kMaxShown; ++i) {
-      known += (i == 0 ? "" : ", ") + quoted(inputs[i]->name);
+      known += (i == 0 ? "" : ", ") + in_quotes(inputs[i]->name);
     }
     if (inputs.size() > kMaxShown) known += ", ...";
-    bad_option(cat(what, " names ", quoted(name), ", but the model has no such input; inputs are ", known));
+    bad_option(
+        cat(what, " names ", in_quotes(name), ", but the model has no such input; inputs are ", known));
   }
 }
 
@@ -286,7 +287,7 @@ void define_inputs(Graph& graph, const ImportOptions& options) {
   for (const ValueInfo* input : inputs) {
     if (input->name.empty()) invalid("an input has no name");
     if (!clean_names.insert(clean_name(input->name)).second) {
-      invalid("two inputs are called " + quoted(input->name));
+      invalid("two inputs are called " + in_quotes(input->name));
     }
     define_input(graph, *input, options);
   }
@@ -298,20 +299,20 @@ void define_outputs(Graph& graph) {
   std::vector<std::string> names;
   for (const ValueInfo& info : graph.model().outputs) {
     const Value& value = graph.value(info.name);
-    if (!value.is_known()) invalid("output " + quoted(info.name) + " is written by no operator");
+    if (!value.is_known()) invalid("output " + in_quotes(info.name) + " is written by no operator");
     const ir::TensorType& type = graph.type(value);
     if (type.num_elements() == 0) {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + quoted(info.name) + " has no elements");
+      throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + in_quotes(info.name) + " has no elements");
     }
     const bool is_half = info.is_tensor && ir_dtype(info.data_type) == importer::kFloat16;
     if (is_half && type.dtype == ir::kFloat32) {
       warn_of_halves(graph, "output", info.name);
     } else if (info.is_tensor && ir_dtype(info.data_type) != type.dtype) {
-      invalid(cat("output ", quoted(info.name), " is declared as ", type_name(info.data_type),
+      invalid(cat("output ", in_quotes(info.name), " is declared as ", type_name(info.data_type),
                   ", but its node gives ", type));
     }
     if (!agrees(info, type.shape) && graph.log()) {
-      graph.log()(QPLAN_LOG_WARNING, cat("onnx: output ", quoted(info.name), " is declared with shape ",
+      graph.log()(QPLAN_LOG_WARNING, cat("onnx: output ", in_quotes(info.name), " is declared with shape ",
                                          dims_text(*info.dims), ", but its node gives ", type));
     }
     outputs.push_back(graph.id(value));

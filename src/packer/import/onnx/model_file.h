@@ -119,8 +119,8 @@ ir::ConstantRef read_tensor_file(std::span<const uint8_t> bytes);
 
 // importer/text.h under the names of this folder.
 using importer::clean_name;
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using importer::to_text;
 using importer::Unsupported;
 

@@ -21,7 +21,7 @@ struct Found {
   void add(const NodeInfo& node) {
     if (count++ > 0) return;
     const std::string name = !node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0];
-    first = operator_name(node) + " " + quoted(name);
+    first = operator_name(node) + " " + in_quotes(name);
   }
 };
 
@@ -40,7 +40,7 @@ class Survey {
     std::vector<std::string> notes;
     if (compiled_.count > 0) {
       notes.push_back(cat("the model is compiled for a device: ", compiled_.first,
-                          compiled_for_.empty() ? "" : " (made by " + quoted(compiled_for_) + ")",
+                          compiled_for_.empty() ? "" : " (made by " + in_quotes(compiled_for_) + ")",
                           " holds a program for it; pack the model that was compiled"));
     }
     if (optimised_.count > 0) {

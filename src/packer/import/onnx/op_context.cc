@@ -63,7 +63,8 @@ OpContext::OpContext(Graph& graph, const NodeInfo& node, size_t index, int64_t o
 
 void OpContext::warn(const std::string& text) const {
   if (graph_.log()) {
-    graph_.log()(QPLAN_LOG_WARNING, "onnx: " + clean_name(node_.op_type) + " " + quoted(name_) + ": " + text);
+    graph_.log()(QPLAN_LOG_WARNING,
+                 "onnx: " + clean_name(node_.op_type) + " " + in_quotes(name_) + ": " + text);
   }
 }
 
@@ -92,7 +93,7 @@ ir::ConstantRef OpContext::constant(size_t i, const std::string& what) const {
   const ir::Value& found = graph_.function().value(value.id);
   const bool is_input = found.kind == ir::ValueKind::kParam;
   throw Unsupported{what + " that are not constant" +
-                    (is_input ? ", but input " + quoted(found.name) + " (--bind gives it a value)" : "")};
+                    (is_input ? ", but input " + in_quotes(found.name) + " (--bind gives it a value)" : "")};
 }
 
 std::vector<int64_t> OpContext::ints(size_t i, const std::string& what) const {
@@ -208,7 +209,7 @@ std::optional<ir::Ints> OpContext::attr_ints(std::string_view name) const {
 
 void OpContext::refuse_unread_attributes() const {
   for (size_t i = 0; i < read_.size(); ++i) {
-    if (!read_[i]) throw Unsupported{"attribute " + quoted(node_.attributes[i].name)};
+    if (!read_[i]) throw Unsupported{"attribute " + in_quotes(node_.attributes[i].name)};
   }
 }
 

@@ -219,7 +219,7 @@ void import_depth_to_space(const OpContext& op) {
   const int64_t b = block_size(op, s);
   if (s[1] % (b * b) != 0) does_not_divide(b, s);
   const std::string mode = op.attr_string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") invalid("attribute 'mode' is " + quoted(mode));
+  if (mode != "DCR" && mode != "CRD") invalid("attribute 'mode' is " + in_quotes(mode));
   const int64_t channels = s[1] / (b * b);
   const ir::Shape split = mode == "DCR" ? ir::Shape{s[0], b, b, channels, s[2], s[3]}
                                         : ir::Shape{s[0], channels, b, b, s[2], s[3]};
@@ -274,7 +274,7 @@ void import_pad(const OpContext& op) {
   op.expect_counts(as_inputs ? 2 : 1, op.opset() >= 18 ? 4 : as_inputs ? 3 : 1);
   const std::string mode = op.attr_string("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
-    throw Unsupported{"mode " + quoted(mode)};
+    throw Unsupported{"mode " + in_quotes(mode)};
   }
   const Value& data = op.input(0);
   std::optional<ir::Ints> axes;

@@ -54,7 +54,7 @@ std::vector<bool> directions_of(const OpContext& op) {
   if (direction == "forward") return {false};
   if (direction == "reverse") return {true};
   if (direction == "bidirectional") return {false, true};
-  invalid("attribute 'direction' is " + quoted(direction) +
+  invalid("attribute 'direction' is " + in_quotes(direction) +
           ", expected 'forward', 'reverse' or 'bidirectional'");
 }
 
@@ -72,7 +72,7 @@ void check_activations(const OpContext& op, const RecurrentKind& kind, size_t nu
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     const std::string_view usual = kind.activations[i % kind.activations.size()];
     if (name != usual)
-      throw Unsupported{cat("activation ", quoted(found->strings[i]), " in the place of ", usual, kPlain)};
+      throw Unsupported{cat("activation ", in_quotes(found->strings[i]), " in the place of ", usual, kPlain)};
   }
 }
 

@@ -122,7 +122,7 @@ std::string coordinates(const OpContext& op, const ir::Shape& output) {
   if (mode == "half_pixel" || mode == "align_corners" || mode == "asymmetric") return mode;
   // Another position for a single output element only.
   if (mode == "pytorch_half_pixel" && output[2] > 1 && output[3] > 1) return "half_pixel";
-  throw Unsupported{"coordinate_transformation_mode " + quoted(mode) +
+  throw Unsupported{"coordinate_transformation_mode " + in_quotes(mode) +
                     "; export it with half_pixel, align_corners or asymmetric"};
 }
 
@@ -222,13 +222,13 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
   for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"}) {
     if (mode == known || mode == "asymmetric") break;
     if (known == std::string_view("align_corners")) {
-      throw Unsupported{"coordinate_transformation_mode " + quoted(mode) +
+      throw Unsupported{"coordinate_transformation_mode " + in_quotes(mode) +
                         "; export it with half_pixel, align_corners or asymmetric"};
     }
   }
   if (rounding != "round_prefer_floor" && rounding != "round_prefer_ceil" && rounding != "floor" &&
       rounding != "ceil") {
-    invalid("attribute 'nearest_mode' is " + quoted(rounding));
+    invalid("attribute 'nearest_mode' is " + in_quotes(rounding));
   }
   Value result = data;
   const ir::Shape input = op.shape(data);
@@ -254,11 +254,11 @@ void import_resize(const OpContext& op) {
   op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
   const std::string mode = op.attr_string("mode", "nearest");
   if (mode != "linear" && mode != "nearest")
-    throw Unsupported{"mode " + quoted(mode) + "; export it with linear or nearest"};
+    throw Unsupported{"mode " + in_quotes(mode) + "; export it with linear or nearest"};
   if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'; export it without"};
   const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch")
-    throw Unsupported{"keep_aspect_ratio_policy " + quoted(policy) + "; export it with stretch"};
+    throw Unsupported{"keep_aspect_ratio_policy " + in_quotes(policy) + "; export it with stretch"};
   // Attributes of other modes are read, so that they are not refused.
   op.attr_float("cubic_coeff_a", 0);
   op.attr_int("exclude_outside", 0);

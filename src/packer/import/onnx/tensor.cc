@@ -130,7 +130,7 @@ std::string type_name(int32_t data_type) {
 
 ir::ConstantRef read_constant(const Tensor& tensor) {
   if (tensor.is_external) {
-    throw Unsupported{"data in another file, " + quoted(tensor.external_path) +
+    throw Unsupported{"data in another file, " + in_quotes(tensor.external_path) +
                       " (save the model in one file, with its data inside)"};
   }
   if (tensor.is_segment) throw Unsupported{"a tensor in segments"};

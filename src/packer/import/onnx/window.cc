@@ -39,7 +39,7 @@ AutoPad auto_pad_of(const OpContext& op) {
   if (mode == "VALID") return AutoPad::kValid;
   if (mode == "SAME_UPPER") return AutoPad::kSameUpper;
   if (mode == "SAME_LOWER") return AutoPad::kSameLower;
-  invalid(cat("attribute 'auto_pad' is ", quoted(mode),
+  invalid(cat("attribute 'auto_pad' is ", in_quotes(mode),
               ", expected 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'"));
 }
 

@@ -12,8 +12,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 
 // All entries are in one folder, named after the file that was written.
 std::string prefix_of(const std::string& first_name) {
@@ -45,7 +45,7 @@ Ref read_pickle_entry(importer::ZipArchive& zip, const std::string& entry, const
   try {
     return read_pickle(bytes, storage_prefix, values);
   } catch (const PackError& error) {
-    throw PackError(error.status(), quoted(entry) + ", " + error.what());
+    throw PackError(error.status(), in_quotes(entry) + ", " + error.what());
   }
 }
 
@@ -98,7 +98,7 @@ ScriptFile* Archive::find_file(std::string_view qualified_name) {
     num_tokens_ += file->num_tokens();
     return files_.emplace(path, std::move(file)).first->second.get();
   } catch (const PackError& error) {
-    throw PackError(error.status(), quoted(path) + ", " + error.what());
+    throw PackError(error.status(), in_quotes(path) + ", " + error.what());
   }
 }
 

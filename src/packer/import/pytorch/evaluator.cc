@@ -12,8 +12,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using importer::Unsupported;
 
 constexpr size_t kMaxPathBytes = 256;
@@ -101,7 +101,7 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
   for (const Ref input : inputs) arguments.push_back({"", input});
   try {
     const FunctionBody* forward = archive_.find_method(class_name, "forward");
-    if (forward == nullptr) invalid("class " + quoted(class_name) + " has no method 'forward'");
+    if (forward == nullptr) invalid("class " + in_quotes(class_name) + " has no method 'forward'");
     return bind_and_call(*forward, "", archive_.module(), arguments);
   } catch (const Stop&) {
     return values().add(Unknown{});
@@ -111,7 +111,7 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
 }
 
 Ref Evaluator::not_imported(const std::string& what, const std::string& node_name) {
-  unsupported_.add(what, quoted(node_name));
+  unsupported_.add(what, in_quotes(node_name));
   return values().add(Unknown{});
 }
 
@@ -139,7 +139,7 @@ Ref Evaluator::bind_and_call(const FunctionBody& body, const std::string& path, 
       }
       if (!value.valid() && parameter.has_fallback) value = evaluate(scope, parameter.fallback);
     }
-    if (!value.valid()) invalid("argument " + quoted(parameter.name) + " of a call is missing");
+    if (!value.valid()) invalid("argument " + in_quotes(parameter.name) + " of a call is missing");
     scope.locals[parameter.name] = value;
   }
   if (used != arguments.size()) invalid(cat("a call has ", arguments.size(), " arguments, expected ", used));
@@ -278,7 +278,7 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
     case ExprKind::kName: {
       const auto it = scope.locals.find(expr.text);
       if (it == scope.locals.end())
-        invalid(cat("line ", expr.line, ": ", quoted(expr.text), " is not defined"));
+        invalid(cat("line ", expr.line, ": ", in_quotes(expr.text), " is not defined"));
       return it->second;
     }
     case ExprKind::kAttribute: {
@@ -286,7 +286,7 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
       constexpr std::string_view kConstants = "CONSTANTS.";
       if (name.starts_with(kConstants)) return archive_.constant(name.substr(kConstants.size()));
       if (name.starts_with(kArchiveCode)) return values().add(Name{name});  // a function, to be called later
-      if (!name.empty()) return not_imported(quoted(name), node_name(scope, id, "name"));
+      if (!name.empty()) return not_imported(in_quotes(name), node_name(scope, id, "name"));
       return attribute(evaluate(scope, expr.children[0]), expr.text);
     }
     case ExprKind::kSubscript: {
@@ -307,7 +307,7 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   if (name.empty() && callee.kind == ExprKind::kAttribute) object = evaluate(scope, callee.children[0]);
   if (name.empty() && callee.kind == ExprKind::kName) {
     const Name* function = values().get<Name>(evaluate(scope, expr.children[0]));
-    if (function == nullptr) return not_imported("a call of variable " + quoted(callee.text), callee.text);
+    if (function == nullptr) return not_imported("a call of variable " + in_quotes(callee.text), callee.text);
     name = function->text;
   }
 
@@ -324,20 +324,20 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   if (object.valid()) {
     const Object* self = values().get<Object>(object);
     if (self == nullptr) {
-      return not_imported("method " + quoted(callee.text) + " of " + kind_name(values().at(object)),
+      return not_imported("method " + in_quotes(callee.text) + " of " + kind_name(values().at(object)),
                           node_name(scope, id, callee.text));
     }
     const std::string class_name = self->class_name, path = self->path;
     initialise(object);
     const FunctionBody* body = archive_.find_method(class_name, callee.text);
     if (body != nullptr) return bind_and_call(*body, path, object, arguments);
-    return not_imported("method " + quoted(callee.text) + " of class " + quoted(class_name),
+    return not_imported("method " + in_quotes(callee.text) + " of class " + in_quotes(class_name),
                         node_name(scope, id, callee.text));
   }
   if (name.starts_with(kArchiveCode)) {
     const FunctionBody* body = archive_.find_function(name);
     if (body != nullptr) return bind_and_call(*body, scope.path, {}, arguments);
-    return not_imported("function " + quoted(name), node_name(scope, id, "call"));
+    return not_imported("function " + in_quotes(name), node_name(scope, id, "call"));
   }
   // The namespaces as PyTorch's operators have them.
   if (name.starts_with("torch.")) {
@@ -376,7 +376,7 @@ Ref Evaluator::call_builtin(const std::string& name, const std::vector<Argument>
       if (name == conversion) return call_operator("prim::" + name, arguments, node_name);
     }
   }
-  return not_imported("function " + quoted(name), node_name);
+  return not_imported("function " + in_quotes(name), node_name);
 }
 
 Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument>& arguments,
@@ -391,7 +391,7 @@ Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument
   } catch (const Unsupported& use) {
     return not_imported(name + " with " + use.reason, node_name);
   } catch (const PackError& error) {
-    throw PackError(error.status(), name + " " + quoted(node_name) + ": " + error.what());
+    throw PackError(error.status(), name + " " + in_quotes(node_name) + ": " + error.what());
   }
 }
 
@@ -420,13 +420,13 @@ void Evaluator::initialise(Ref ref) {
 Ref Evaluator::attribute(Ref owner, const std::string& name) {
   if (values().get<Unknown>(owner) != nullptr) return owner;
   if (values().get<Object>(owner) == nullptr) {
-    return not_imported("attribute " + quoted(name) + " of " + kind_name(values().at(owner)), name);
+    return not_imported("attribute " + in_quotes(name) + " of " + kind_name(values().at(owner)), name);
   }
   initialise(owner);
   const Object& object = *values().get<Object>(owner);
   const auto it = object.attributes.find(name);
   if (it == object.attributes.end()) {
-    invalid("an object of class " + quoted(object.class_name) + " has no attribute " + quoted(name));
+    invalid("an object of class " + in_quotes(object.class_name) + " has no attribute " + in_quotes(name));
   }
   const Ref found = it->second;
   if (Object* member = values().get<Object>(found); member != nullptr && member->path.empty()) {

@@ -15,7 +15,7 @@ std::string_view OpContext::short_name() const {
 
 void OpContext::warn(const std::string& text) const {
   if (evaluator_.log()) {
-    evaluator_.log()(QPLAN_LOG_WARNING, "pytorch: " + op_name_ + " " + quoted(node_name_) + ": " + text);
+    evaluator_.log()(QPLAN_LOG_WARNING, "pytorch: " + op_name_ + " " + in_quotes(node_name_) + ": " + text);
   }
 }
 

@@ -17,8 +17,8 @@
 
 namespace qplan::pt {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using importer::to_text;
 using importer::Unsupported;
 

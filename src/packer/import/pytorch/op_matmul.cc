@@ -15,7 +15,7 @@ const Object& packed_object(OpContext& op, size_t argument, std::string_view cla
   if (object == nullptr)
     invalid(cat("argument ", argument, " is ", kind_name(op.values().at(op.ref(argument)))));
   if (object->class_name != class_name)
-    throw Unsupported{"parameters of class " + quoted(object->class_name)};
+    throw Unsupported{"parameters of class " + in_quotes(object->class_name)};
   return *object;
 }
 

@@ -42,7 +42,7 @@ Ref pad(OpContext& op, double value) {
 
 Ref import_pad(OpContext& op) {
   if (const std::string mode = op.text(2, "constant"); mode != "constant")
-    throw Unsupported{"mode " + quoted(mode)};
+    throw Unsupported{"mode " + in_quotes(mode)};
   return pad(op, op.number(3, 0.0));
 }
 

@@ -82,6 +82,6 @@ Ref import_bool(OpContext& op) { return op.add(op.number(0) != 0); }
 
 Ref import_is_quantized(OpContext& op) { return op.add(op.flow(0).quantization.has_value()); }
 Ref import_warn(OpContext& op) { return op.add(None{}); }
-Ref import_raise(OpContext& op) { invalid("the model raises an exception: " + quoted(op.text(0, ""))); }
+Ref import_raise(OpContext& op) { invalid("the model raises an exception: " + in_quotes(op.text(0, ""))); }
 
 }  // namespace qplan::pt

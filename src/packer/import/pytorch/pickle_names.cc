@@ -9,8 +9,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 
 struct StorageName {
   std::string_view name;
@@ -141,10 +141,10 @@ Ref build(std::string_view name, const std::vector<Ref>& arguments, ValueTable& 
     try {
       return known.build(arguments, values);
     } catch (const PackError& error) {
-      throw PackError(error.status(), quoted(name) + ": " + error.what());
+      throw PackError(error.status(), in_quotes(name) + ": " + error.what());
     }
   }
-  invalid(quoted(name) + " is not a function");
+  invalid(in_quotes(name) + " is not a function");
 }
 
 const char* kind_name(const Value& value) {

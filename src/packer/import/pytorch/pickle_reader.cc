@@ -11,8 +11,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 
 constexpr size_t kMaxArguments = 16;
 
@@ -216,8 +216,9 @@ class PickleReader {
     const std::string module = line();
     std::string name = module + "." + line();
     if (!is_known_name(name)) {
-      if (is_other_storage(name)) invalid(quoted(name) + " is a storage of a type that qplan does not read");
-      invalid("the pickle names " + quoted(name) +
+      if (is_other_storage(name))
+        invalid(in_quotes(name) + " is a storage of a type that qplan does not read");
+      invalid("the pickle names " + in_quotes(name) +
               ", which no TorchScript archive needs; it was not executed");
     }
     push(Name{std::move(name)});
@@ -252,7 +253,7 @@ class PickleReader {
   void new_object() {
     const std::vector<Ref> arguments = pop_arguments();
     std::string name = pop_name("a class");
-    if (!is_class_name(name)) invalid(quoted(name) + " is no class of the archive");
+    if (!is_class_name(name)) invalid(in_quotes(name) + " is no class of the archive");
     if (!arguments.empty()) invalid("an object is made with arguments, expected none");
     Object object;
     object.class_name = std::move(name);

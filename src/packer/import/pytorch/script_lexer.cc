@@ -8,8 +8,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -90,7 +90,7 @@ class Lexer {
       ++at_;
       add(TokenKind::kPunctuation, std::string(1, c));
     } else {
-      fail("the character " + quoted(std::string_view(&text_[at_], 1)) + " is not one of TorchScript's");
+      fail("the character " + in_quotes(std::string_view(&text_[at_], 1)) + " is not one of TorchScript's");
     }
   }
 
@@ -113,7 +113,7 @@ class Lexer {
         real ? std::from_chars(from, to, token.number) : std::from_chars(from, to, token.integer);
     // Numbers that double does not reach are written as such only by hand.
     if (result.ec != std::errc() || result.ptr != to || is_name_start(peek())) {
-      fail("number " + quoted(token.text) + " cannot be read");
+      fail("number " + in_quotes(token.text) + " cannot be read");
     }
   }
 

@@ -7,8 +7,8 @@
 namespace qplan::pt {
 namespace {
 
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using importer::Unsupported;
 
 // A function from its parameter list to the end of its block.
@@ -58,7 +58,7 @@ class FunctionParser {
       case TokenKind::kEnd:
         return "the end of the file";
       default:
-        return quoted(token().text);
+        return in_quotes(token().text);
     }
   }
   [[noreturn]] void fail(const std::string& what) const { invalid(cat("line ", token().line, ": ", what)); }

@@ -89,7 +89,7 @@ std::vector<uint8_t> TensorReader::gather(const Tensor& tensor) {
   const std::span<const uint8_t> data = archive_.read(storage.key);
   if (storage.count < 0 || static_cast<uint64_t>(storage.count) != data.size() / width ||
       data.size() % width != 0) {
-    invalid(cat("storage ", importer::quoted(storage.key), " has ", data.size(), " bytes, expected ",
+    invalid(cat("storage ", importer::in_quotes(storage.key), " has ", data.size(), " bytes, expected ",
                 storage.count, " elements of ", width));
   }
   int64_t last = tensor.offset;
@@ -173,7 +173,8 @@ TensorScales TensorReader::read_scales(const Tensor& tensor) {
     return result;
   }
   if (kind->text != "torch.per_channel_affine" || items.size() != 4) {
-    invalid("quantiser " + importer::quoted(kind->text) + " with " + std::to_string(items.size()) + " parts");
+    invalid("quantiser " + importer::in_quotes(kind->text) + " with " + std::to_string(items.size()) +
+            " parts");
   }
   const auto* scales = values_.get<Tensor>(items[1]);
   const auto* zero_points = values_.get<Tensor>(items[2]);

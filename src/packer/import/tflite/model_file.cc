@@ -200,9 +200,9 @@ const TensorInfo& ModelFile::tensor(int32_t index) {
       }
     }
   } catch (const ExpandsTooMuch& error) {
-    throw ExpandsTooMuch(cat("tensor ", index, " ", quoted(info->name), ": ", error.what()));
+    throw ExpandsTooMuch(cat("tensor ", index, " ", in_quotes(info->name), ": ", error.what()));
   } catch (const std::exception& error) {
-    invalid(cat("tensor ", index, " ", quoted(info->name), ": ", error.what()));
+    invalid(cat("tensor ", index, " ", in_quotes(info->name), ": ", error.what()));
   }
   slot = std::move(info);
   return *slot;
@@ -275,7 +275,7 @@ const tflite::SubGraph* ModelFile::subgraph(size_t index) const {
 
 std::string ModelFile::operator_name(const tflite::Operator& op) const {
   const int32_t number = builtin_code(op);
-  if (number == tflite::BuiltinOperator_CUSTOM) return "custom operator " + quoted(custom_code(op));
+  if (number == tflite::BuiltinOperator_CUSTOM) return "custom operator " + in_quotes(custom_code(op));
   if (number >= 0 && number <= tflite::BuiltinOperator_MAX) {
     return tflite::EnumNameBuiltinOperator(static_cast<tflite::BuiltinOperator>(number));
   }

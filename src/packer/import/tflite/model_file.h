@@ -95,8 +95,8 @@ class ModelFile {
 
 // Texts that all importers share, under the names that the TFLite importer uses.
 using importer::clean_name;
+using importer::in_quotes;
 using importer::invalid;
-using importer::quoted;
 using importer::to_text;
 using importer::Unsupported;
 

@@ -66,7 +66,7 @@ class Survey {
       for (size_t i = 0; operands != nullptr && i < operands->size(); ++i) {
         const TensorInfo* tensor = tensor_at(operands, i);
         if (tensor != nullptr && tensor->file_type == tflite::TensorType_STRING)
-          strings_.add(quoted(tensor->name));
+          strings_.add(in_quotes(tensor->name));
       }
     }
     if (code == tflite::BuiltinOperator_DEQUANTIZE && has_constant(op, {tflite::TensorType_FLOAT16})) {
@@ -145,7 +145,7 @@ class Survey {
 
   std::string name_of(const tflite::Operator& op) const {
     const TensorInfo* output = tensor_at(op.outputs(), 0);
-    return quoted(output == nullptr ? "" : output->name);
+    return in_quotes(output == nullptr ? "" : output->name);
   }
 
   bool has_constant(const tflite::Operator& op, std::initializer_list<tflite::TensorType> types) const {
@@ -164,7 +164,7 @@ class Survey {
     for (size_t i = 0; i < std::size(kCompiled); ++i) {
       if (code == kCompiled[i].custom_code) compiled_[i].add(name_of(op));
     }
-    if (code.starts_with("Flex")) flex_.add(quoted(code));
+    if (code.starts_with("Flex")) flex_.add(in_quotes(code));
   }
 
   void look_at_weights(const tflite::Operator& op, size_t operand) {
@@ -232,11 +232,12 @@ void add_callees(const tflite::Operator& op, const std::string& name, std::vecto
 
 // The name of the operator's first output. Only the subgraph's place in the file was checked before.
 std::string node_name(const tflite::SubGraph& graph, const tflite::Operator& op) {
-  if (op.outputs() == nullptr || op.outputs()->size() == 0 || graph.tensors() == nullptr) return quoted("");
+  if (op.outputs() == nullptr || op.outputs()->size() == 0 || graph.tensors() == nullptr)
+    return in_quotes("");
   const int32_t index = op.outputs()->Get(0);
-  if (index < 0 || static_cast<uint32_t>(index) >= graph.tensors()->size()) return quoted("");
+  if (index < 0 || static_cast<uint32_t>(index) >= graph.tensors()->size()) return in_quotes("");
   const auto* name = graph.tensors()->Get(static_cast<flatbuffers::uoffset_t>(index))->name();
-  return quoted(name == nullptr ? std::string_view() : name->string_view());
+  return in_quotes(name == nullptr ? std::string_view() : name->string_view());
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ void import_probability(OpContext& op, const char* ir_op, ir::Attrs attrs) {
 void import_softmax_to_int16(OpContext& op, double beta) {
   const TensorInfo& input = op.input(0);
   const bool is_wide = input.dtype == ir::kInt16;
-  if (input.is_variable) throw Unsupported{"variable tensor " + quoted(input.name)};
+  if (input.is_variable) throw Unsupported{"variable tensor " + in_quotes(input.name)};
   if (!is_wide && input.dtype != ir::kInt8) throw Unsupported{type_name(input.file_type) + " input"};
   const QuantParams in = op.quantization(input), out = op.quantization(op.output());
   // TFLite takes scales that are within a thousandth.

@@ -55,7 +55,7 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
   if (value.valid()) return value;
   if (is_empty(tensor)) throw Unsupported{"a tensor without elements"};
   if (!tensor.is_constant()) {
-    invalid("tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name) +
+    invalid("tensor " + std::to_string(tensor.index) + " " + in_quotes(tensor.name) +
             " is read before any operator writes it");
   }
   if (!tensor.dtype) throw Unsupported{type_name(tensor.file_type) + " constant"};
@@ -81,7 +81,7 @@ ir::ConstantRef Graph::known_contents(const TensorInfo& tensor) {
 
 void Graph::define(const TensorInfo& tensor, ir::ValueId value) {
   if (tensor.is_variable) return set_variable_tensor(tensor, value);
-  const std::string place = "tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name);
+  const std::string place = "tensor " + std::to_string(tensor.index) + " " + in_quotes(tensor.name);
   if (is_defined(tensor)) invalid(place + " is written twice, or is an input that an operator writes");
   if (tensor.is_constant()) invalid(place + " is a constant and is written");
   values_[static_cast<size_t>(tensor.index)] = value;
@@ -95,7 +95,7 @@ OpContext::OpContext(Graph& graph, const tflite::Operator& op, std::string op_na
 
 void OpContext::warn(const std::string& text) const {
   if (graph_.log())
-    graph_.log()(QPLAN_LOG_WARNING, "tflite: " + op_name_ + " " + quoted(name_) + ": " + text);
+    graph_.log()(QPLAN_LOG_WARNING, "tflite: " + op_name_ + " " + in_quotes(name_) + ": " + text);
 }
 
 void OpContext::expect_counts(size_t min_inputs, size_t max_inputs, size_t outputs) const {
@@ -214,7 +214,7 @@ void OpContext::require_same_quantized(std::initializer_list<const TensorInfo*> 
 }
 
 QuantParams checked_quantization(const TensorInfo& tensor) {
-  const auto place = [&] { return "tensor " + std::to_string(tensor.index) + " " + quoted(tensor.name); };
+  const auto place = [&] { return "tensor " + std::to_string(tensor.index) + " " + in_quotes(tensor.name); };
   const float scale = tensor.quantization->scale()->Get(0);
   if (!std::isfinite(scale) || scale <= 0) {
     invalid(place() + " has scale " + to_text(scale) + ", expected a positive finite number");
@@ -292,7 +292,7 @@ ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operan
 void OpContext::define(const TensorInfo& tensor, ir::ValueId value) {
   const ir::TensorType& found = type(value);
   if (tensor.dtype != found.dtype || !tensor.may_have(found.shape)) {
-    invalid("output " + quoted(tensor.name) + " is declared as " + type_name(tensor.file_type) + " " +
+    invalid("output " + in_quotes(tensor.name) + " is declared as " + type_name(tensor.file_type) + " " +
             to_text(tensor.shape) + ", but the operator gives " + ir::to_string(found.dtype) + " " +
             to_text(found.shape));
   }

@@ -64,7 +64,7 @@ class Body {
       const TensorInfo& tensor = file_.tensor(file_.inputs()[i]);
       const ir::TensorType& type = graph.function().type(inputs[i]);
       if (tensor.dtype != type.dtype || !tensor.may_have(type.shape)) {
-        throw Unsupported{cat("a subgraph whose input ", tfl::quoted(tensor.name), " is ",
+        throw Unsupported{cat("a subgraph whose input ", tfl::in_quotes(tensor.name), " is ",
                               type_name(tensor.file_type), " ", importer::to_text(tensor.shape),
                               ", but is given ", ir::to_string(type))};
       }

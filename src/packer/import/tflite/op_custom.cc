@@ -63,7 +63,7 @@ void append(const Vector& vector, CustomOption* option) {
   for (size_t i = 0; i < elements.size() && i <= kMaxNumbers; ++i) {
     const std::optional<double> number = elements.number(i);
     if (!number)
-      throw Unsupported{"option " + importer::quoted(option->name) +
+      throw Unsupported{"option " + importer::in_quotes(option->name) +
                         ", which is a list of other things than numbers"};
     option->numbers.push_back(*number);
   }
@@ -83,12 +83,12 @@ CustomOption read_option(const char* name, const flexbuffers::Vector& values, si
   } else if (value.IsVector() && !value.IsMap()) {
     append(value.AsVector(), &option);
   } else {
-    throw Unsupported{"option " + importer::quoted(option.name) +
+    throw Unsupported{"option " + importer::in_quotes(option.name) +
                       ", which is neither a number nor a text nor a list of numbers"};
   }
   for (const double number : option.numbers) {
     if (!std::isfinite(number))
-      throw Unsupported{"option " + importer::quoted(option.name) + ", which is not finite"};
+      throw Unsupported{"option " + importer::in_quotes(option.name) + ", which is not finite"};
   }
   return option;
 }

@@ -177,7 +177,7 @@ void import_quantize(OpContext& op) {
   }
   // int16 of any zero point: softmax gives it.
   if (input.dtype == ir::kInt16 && op.output().dtype == ir::kInt32) {
-    if (input.is_variable) throw Unsupported{"variable tensor " + tfl::quoted(input.name)};
+    if (input.is_variable) throw Unsupported{"variable tensor " + tfl::in_quotes(input.name)};
   } else if (input.dtype != ir::kInt32) {
     require_quantized(op, input, "input");
   }

@@ -47,7 +47,7 @@ class Allocation {
     const int32_t offset = index < num_tensors_ ? word(index) : -1;
     if (offset < 0)
       invalid(cat("metadata '", kAllocation, "' does not say where tensor ", tensor.index, " ",
-                  importer::quoted(tensor.name), " is in the arena"));
+                  importer::in_quotes(tensor.name), " is in the arena"));
     return static_cast<uint64_t>(offset);
   }
 
@@ -61,7 +61,7 @@ class Allocation {
 uint64_t bytes_of(const TensorInfo& tensor) {
   if (!tensor.dtype)
     throw Unsupported{
-        cat("tensor ", importer::quoted(tensor.name), " of type ", type_name(tensor.file_type))};
+        cat("tensor ", importer::in_quotes(tensor.name), " of type ", type_name(tensor.file_type))};
   if (tensor.is_empty) return 0;
   return static_cast<uint64_t>(ir::TensorType{*tensor.dtype, tensor.shape}.size_bytes());
 }

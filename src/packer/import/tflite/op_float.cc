@@ -11,7 +11,7 @@ namespace qplan::tfl {
 namespace {
 
 void require_float(const TensorInfo& tensor, const char* what) {
-  if (tensor.is_variable) throw Unsupported{"variable tensor " + tfl::quoted(tensor.name)};
+  if (tensor.is_variable) throw Unsupported{"variable tensor " + tfl::in_quotes(tensor.name)};
   if (tensor.dtype != ir::kFloat32) {
     throw Unsupported{std::string("float32 input and ") + type_name(tensor.file_type) + " " + what};
   }

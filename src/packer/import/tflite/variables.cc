@@ -62,7 +62,7 @@ void run_once(Graph& graph, size_t subgraph, importer::UnsupportedList* unsuppor
       }
     } catch (const Unsupported& use) {
       unsupported->add(use.reason.empty() ? place : place + " with " + use.reason,
-                       importer::quoted(context.name()));
+                       importer::in_quotes(context.name()));
       break;
     } catch (const PackError& error) {
       throw PackError(error.status(), cat("operator ", i, " ", place, ": ", error.what()));
@@ -136,7 +136,7 @@ std::vector<ir::State> Graph::finish_states(std::vector<ir::ValueId>* outputs,
     const std::string& name = function_.value(function_.params()[state.param]).name;
     if (variable->first_value != nullptr &&
         variable->first_value->type() != function_.type(variable->value)) {
-      throw Unsupported{cat("variable ", importer::quoted(name), " that begins as ",
+      throw Unsupported{cat("variable ", importer::in_quotes(name), " that begins as ",
                             ir::to_string(variable->first_value->type()), " and becomes ",
                             ir::to_string(function_.type(variable->value)))};
     }
