@@ -10,43 +10,43 @@ import threading
 from . import _capi, _prototypes
 
 _LIBRARIES = ("qplan", "qplan_runtime")  # all of the C API, the runtime alone: what boards have
-_NAME = "libqplan.so"
 _lock = threading.Lock()
 _library = None
 
 
-def _candidates(name):
-    """Where a library may be, best first: in this package (a wheel), the build tree around it, the installation around
+def _candidates():
+    """Where the library may be, best first: in this package (a wheel), the build tree around it, the installation around
     it."""
     package = pathlib.Path(__file__).resolve().parent
-    file = f"lib{name}.so"
-    yield package / "lib" / file
+    places = [package / "lib"]
     repository = package.parent.parent
     if (repository / "CMakeLists.txt").is_file():
-        yield repository / "build" / "release" / "lib" / file
+        places.append(repository / "build" / "release" / "lib")
     # <prefix>/lib/python3/dist-packages/qplan, or deeper: every lib directory on the way up.
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     for folder in list(package.parents)[1:5]:
-        for lib in ("lib", "lib64", os.path.join("lib", multiarch)):
-            yield folder / lib / file
-            yield folder / lib / f"{file}.{_capi.API_VERSION}"  # of installations without development files
+        places += [folder / lib for lib in ("lib", "lib64", os.path.join("lib", multiarch))]
+    for place in places:
+        for name in _LIBRARIES:
+            yield place / f"lib{name}.so"
+            yield place / f"lib{name}.so.{_capi.API_VERSION}"  # of installations without development files
 
 
 def _load():
     named = os.environ.get("QPLAN_LIBRARY")
     if named:
         return ctypes.CDLL(named)
+    for path in _candidates():
+        if path.is_file():
+            return ctypes.CDLL(str(path))
     for name in _LIBRARIES:
-        for path in _candidates(name):
-            if path.is_file():
-                return ctypes.CDLL(str(path))
         try:
             return ctypes.CDLL(ctypes.util.find_library(name) or f"lib{name}.so.{_capi.API_VERSION}")  # what ldconfig knows
         except OSError:
             pass
     raise ImportError(
-        f"{_NAME} was not found; build it (cmake --preset release && cmake --build --preset release), install it, "
-        "or name it in QPLAN_LIBRARY"
+        "libqplan.so was not found, nor libqplan_runtime.so; "
+        "build one (cmake --preset release && cmake --build --preset release), install it, or name it in QPLAN_LIBRARY"
     )
 
 

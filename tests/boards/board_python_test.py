@@ -17,7 +17,7 @@ BEST_ISA = {"aarch64": "i8mm"}[ARCH]
 
 
 @needs_tools
-@unittest.skipUnless(os.path.exists(os.path.join(SYSROOT, "usr", "bin", "python3")),
+@unittest.skipUnless(os.path.exists(os.path.join(SYSROOT, ".qplan_sysroot")),
                      f"{SYSROOT} has no Python; bash tests/boards/sysroot.sh {SYSROOT}")
 class BoardPython(unittest.TestCase):
     @classmethod

@@ -6,11 +6,21 @@
 set -euo pipefail
 folder="${1:?usage: sysroot.sh FOLDER [ARCHITECTURE]}"
 architecture="${2:-arm64}"
-[[ ! -x $folder/usr/bin/python3 ]] || exit 0
+marker="$folder/.qplan_sysroot"  # written last, with the architecture
+if [[ -e $marker ]]; then
+  [[ $(cat "$marker") == "$architecture" ]] && exit 0
+  echo "sysroot.sh: $folder is for $(cat "$marker"), not for $architecture; name another folder" >&2
+  exit 1
+fi
+if [[ -e $folder && -n $(ls -A "$folder") ]]; then
+  echo "sysroot.sh: $folder exists, and is not what this script has made; name another folder" >&2
+  exit 1
+fi
 for tool in apt-get dpkg-deb; do
   command -v $tool >/dev/null || { echo "sysroot.sh: $tool is missing; this works on Debian and what descends from it" >&2; exit 1; }
 done
-work="$(mktemp -d "${TMPDIR:-/tmp}/qplan_sysroot.XXXXXX")"
+mkdir -p "$(dirname "$folder")"
+work="$(mktemp -d "$(dirname "$folder")/sysroot.XXXXXX")"  # beside it, so that moving is not copying
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work"/lists/partial "$work"/archives/partial "$work/root"
 : >"$work/status"
@@ -31,7 +41,7 @@ done
 for library in "$work"/root/usr/lib/*/{blas/libblas,lapack/liblapack}.so.3; do
   ln -s "$(basename "$(dirname "$library")")/$(basename "$library")" "$(dirname "$library")/../"
 done
-mkdir -p "$(dirname "$folder")"
-rm -rf "$folder"
+echo "$architecture" >"$work/root/.qplan_sysroot"
+[[ ! -e $folder ]] || rmdir "$folder"
 mv "$work/root" "$folder"
 echo "sysroot.sh: $folder has $(basename "$(readlink -f "$folder/usr/bin/python3")") and NumPy for $architecture"

@@ -20,6 +20,7 @@ source=$1 tree=$2 compiler=$3
 case $compiler in
   gcc-*) cxx=g++-${compiler#gcc-} ;;
   clang-*) cxx=clang++-${compiler#clang-} ;;
+  *) echo "'$compiler': expected gcc-VERSION or clang-VERSION"; exit 2 ;;
 esac
 cmake -S "$source" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DQPLAN_BUILD_TESTS=ON -DQPLAN_UNITY_SIZE=24 \
   -DCMAKE_C_COMPILER="$compiler" -DCMAKE_CXX_COMPILER="$cxx"
@@ -38,7 +39,7 @@ debian() {
   local folder="$base/$1"
   if [[ ! -e $folder/.complete ]]; then
     debootstrap --variant=minbase --include=ca-certificates "$1" "$folder" "${QPLAN_MIRROR:-http://deb.debian.org/debian}"
-    [[ ! -f /etc/apt/apt.conf.d/proxy.conf ]] || cp /etc/apt/apt.conf.d/proxy.conf "$folder/etc/apt/apt.conf.d/"
+    cp -n /etc/apt/apt.conf.d/* "$folder/etc/apt/apt.conf.d/"  # proxies
     touch "$folder/.complete"
   fi
   cp /etc/resolv.conf "$folder/etc/resolv.conf" 2>/dev/null || true
@@ -50,7 +51,9 @@ one() {  # COMPILER: builds and tests with it
     local release="${name%/*}" compiler="${name#*/}"
     local folder="$base/$release"
     debian "$release"
-    local packages=(g++ "$compiler" $(packages build) libgtest-dev python3)
+    local needed
+    needed="$(packages build)"
+    local packages=(g++ "$compiler" $needed libgtest-dev python3)
     [[ $compiler != gcc-* ]] || packages+=("g++-${compiler#gcc-}")
     [[ $compiler != clang-* ]] || packages+=("libomp-${compiler#clang-}-dev")
     chroot "$folder" env DEBIAN_FRONTEND=noninteractive sh -c \

@@ -19,7 +19,7 @@ cp "$debs"/*.deb "$chroot/smoke/"
 cp -r "$root/samples" "$chroot/smoke/samples"
 cp -r "$root/tests/data/digits" "$chroot/smoke/digits"
 cp /etc/resolv.conf "$chroot/etc/resolv.conf" 2>/dev/null || true
-[[ ! -f /etc/apt/apt.conf.d/proxy.conf ]] || cp /etc/apt/apt.conf.d/proxy.conf "$chroot/etc/apt/apt.conf.d/"
+cp -n /etc/apt/apt.conf.d/* "$chroot/etc/apt/apt.conf.d/"  # proxies
 
 echo "== install"
 inside sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /smoke/*.deb g++ cmake make pkg-config >/smoke/apt.log 2>&1 || { tail -20 /smoke/apt.log; exit 1; }'
