@@ -24,14 +24,29 @@ Error& begin_line(const Session& session, const NpuRegion& region, Error* line) 
   return *line << "npu: region" << Named{session.plan.step_name(index)} << " (step " << index << ") ";
 }
 
+// For a region without CPU steps.
+const char* what_to_do(const Session& session, const NpuRegion& region) {
+  const NpuState& npu = *session.npu;
+  const NpuDevice& device = *region.device;
+  if ((npu.flags & QPLAN_NPU_OFF) != 0 || npu.lacks_client)
+    return "pack the source model with --fallback cpu";
+  if (device.driver == nullptr) return "open that device, or pack the source model with --fallback cpu";
+  if (device.takes_jobs()) return "pack the source model for this device, or with --fallback cpu";
+  if (device.state == QPLAN_DEVICE_QUARANTINED)
+    return "recover that device, or pack the source model with --fallback cpu";
+  return "open that device again, or pack the source model with --fallback cpu";
+}
+
 qplan_status no_device(const Session& session, const NpuRegion& region, Error* error) {
   error->set(region.status == QPLAN_OK ? qplan_status{QPLAN_DEVICE_ERROR} : region.status,
              static_cast<int32_t>(session.step_index(region.step)));
-  begin_line(session, region, error)
-      << "does not run on " << Quoted{target_name(session, region)} << ": " << region_reason(session, region)
-      << (num_fallback_steps(session, region) == 0
-              ? "; it has no CPU steps: open that device, or pack the source model with --fallback cpu"
-              : "; the policy is to fail");
+  begin_line(session, region, error) << "does not run on " << Quoted{target_name(session, region)} << ": "
+                                     << region_reason(session, region);
+  if (num_fallback_steps(session, region) == 0) {
+    *error << "; it has no CPU steps: " << what_to_do(session, region);
+  } else {
+    *error << "; the policy is to fail";
+  }
   return error->status();
 }
 

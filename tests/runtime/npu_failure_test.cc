@@ -140,8 +140,26 @@ TEST(NpuFailure, WithoutCpuStepsAndDeviceInitFails) {
     EXPECT_EQ(absent.step(), 1);
     const TestSession refused(plan, npu_config(skewed, policy));
     EXPECT_EQ(refused.status(), QPLAN_DRIVER_MISSING);
-    EXPECT_NE(refused.text().find("made for quarter"), std::string::npos) << refused.text();
+    EXPECT_EQ(
+        refused.text(),
+        "npu: region 'npu_main_0' (step 1) does not run on 'fake': made for quarter; it has no CPU steps: "
+        "pack the source model for this device, or with --fallback cpu");
     EXPECT_EQ(npu.live_buffers(), 0u) << "a failed init gives everything back";
+  }
+}
+
+TEST(NpuFailure, WithoutCpuStepsTheTextSaysWhatToDoAboutTheDevice) {
+  for (const auto& [job_status, advice] :
+       {std::pair{QPLAN_NPU_E_BUS, "recover that device, or pack the source model with --fallback cpu"},
+        {QPLAN_NPU_E_LOST, "open that device again, or pack the source model with --fallback cpu"}}) {
+    FailingRegion f(QPLAN_NPU_FALLBACK, region_spec({true, false, 24}));
+    f.npu.job_statuses = {job_status};
+    f.npu.reset_status = QPLAN_NPU_E_BUS;
+    EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+    EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+    EXPECT_EQ(f.session().last_error(),
+              "npu: region 'npu_main_0' (step 1) does not run on 'fake': scripted; it has no CPU steps: " +
+                  std::string(advice));
   }
 }
 
