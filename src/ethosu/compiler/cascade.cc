@@ -64,6 +64,14 @@ class Steps {
   std::vector<CascadeStep> steps_;
 };
 
+// Whether each row of the output reads a row of the input. Else rows at the top or at the bottom lie in the
+// padding alone: no kernel has an input without rows.
+bool reads_in_each_row(const Kernel& k) {
+  if (k.kind == KernelKind::kElementwise) return true;
+  const uint64_t last = uint64_t{k.ofm.h - 1} * k.stride_y;  // of the window, from the top of the padding
+  return k.pad_top < k.window_h && last < uint64_t{k.pad_top} + k.ifm.h;
+}
+
 constexpr size_t kMostUnits = 12;
 constexpr uint32_t kLeastHeight = 4;
 constexpr uint32_t kRowsAtATime[] = {1, 2, 4, 8, 16};
@@ -146,7 +154,7 @@ class Chooser {
     const bool is_padded_average =
         k.kind == KernelKind::kPool && k.pool == PoolMode::kAverage && !k.has_scale;
     if (k.uses_table() || k.upscale != Upscale::kNone || is_padded_average || k.ofm.h < kLeastHeight ||
-        k.ofm.h != outputs[0].h)
+        k.ofm.h != outputs[0].h || !reads_in_each_row(k))
       return std::nullopt;
     return k;
   }
@@ -268,6 +276,8 @@ RowRange input_rows(const Kernel& k, RowRange output) {
   if (k.kind == KernelKind::kElementwise) return output;
   const int64_t begin = int64_t{output.begin} * k.stride_y - k.pad_top;
   const int64_t end = int64_t{output.end - 1} * k.stride_y - k.pad_top + k.window_h;
+  if (end <= 0 || begin >= int64_t{k.ifm.h} || begin >= end)
+    throw PackError(QPLAN_INTERNAL, "ethosu: rows of a cascade read nothing but padding");
   return {static_cast<uint32_t>(std::max<int64_t>(0, begin)),
           static_cast<uint32_t>(std::min<int64_t>(end, k.ifm.h))};
 }

@@ -32,14 +32,13 @@ class RegionCompiler {
     std::vector<RefusedNode> refused;
     auto cascade = cascades_.begin();
     for (size_t u = 0; u < plan_.units.size(); ++u) {
-      const RegionUnit& unit = plan_.units[u];
       const bool is_cascade = cascade != cascades_.end() && cascade->first == u;
       try {
-        is_cascade ? emit(*cascade) : emit(unit);
+        is_cascade ? emit(*cascade) : emit(plan_.units[at_ = u]);
       } catch (const PackError& error) {
         if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-        refused.push_back(
-            {unit.node, {"ethosu.region.unit", error.what(), "use a configuration with more SHRAM"}});
+        refused.push_back({plan_.units[at_].node,
+                           {"ethosu.region.unit", error.what(), "use a configuration with more SHRAM"}});
       }
       if (is_cascade) u = cascade++->last;
     }
@@ -107,18 +106,19 @@ class RegionCompiler {
 
   void emit(const Cascade& cascade) {
     std::vector<Kernel> kernels;
-    for (size_t u = cascade.first; u <= cascade.last; ++u)
-      kernels.push_back(whole_kernel(plan_.units[u], true, 0));
+    for (at_ = cascade.first; at_ <= cascade.last; ++at_)
+      kernels.push_back(whole_kernel(plan_.units[at_], true, 0));
     const std::vector<CascadeStep> steps = cascade_steps(cascade, kernels);
     const size_t names = result_.units.size();
     for (size_t i = 0; i < kernels.size(); ++i) {
-      const RegionUnit& unit = plan_.units[cascade.first + i];
+      const RegionUnit& unit = plan_.units[at_ = cascade.first + i];
       result_.units.emplace_back().name = unit.unit.name;
       kernels[i] = whole_kernel(unit, false, usual_rows(steps, i));
     }
     std::map<std::tuple<size_t, uint32_t, uint32_t>, std::pair<uint32_t, uint32_t>> extents;
     for (const CascadeStep& step : steps) {
       const size_t i = step.index;
+      at_ = cascade.first + i;
       // Which of the kernel's inputs is the value between it and the unit before.
       const auto rows_of = [&](const FeatureMap& map) -> uint32_t {
         if (i == 0) return 0;
@@ -137,7 +137,8 @@ class RegionCompiler {
       }
       std::tie(k.block_h, k.block_w) = extent->second;
       const uint64_t before = stream_.cycles();
-      if (stream_.labels().size() < kMaxLabels / 2) stream_.label(name);
+      const bool is_other = stream_.labels().empty() || stream_.labels().back().name != name;
+      if (is_other && stream_.labels().size() < kMaxLabels / 2) stream_.label(name);
       stream_.add(k);
       result_.units[names + i].cycles += stream_.cycles() - before;
     }
@@ -193,6 +194,7 @@ class RegionCompiler {
   Placement placement_;
   ConstantData constants_;
   StreamWriter stream_;
+  size_t at_ = 0;  // the unit whose kernels are made
   CompiledRegion result_;
 };
 

@@ -122,10 +122,18 @@ Constraint batch(const std::string& prefix) {
 Constraint padding(const std::string& prefix) {
   return {
       prefix + "padding",
-      cat("padding by height and width: at most ", kMaxPadBefore, " before and ", kMaxPadAfter, " after"),
+      cat("padding by height and width: at most ", kMaxPadBefore, " before and ", kMaxPadAfter,
+          " after; a window reads the input"),
       kNothingToChange, [](const Candidate& c) -> std::string {
         if (!c.layer().padding) return "";
         const layer::Padding& pad = *c.layer().padding;
+        const layer::Geometry g = c.layer().unpadded_geometry();
+        const auto reaches_input = [](int64_t out, int64_t stride, int64_t window_extent, int64_t before) {
+          return (out - 1) * stride + window_extent > before;
+        };
+        if (!reaches_input(g.out_h, g.window.stride_h, g.window_h(), g.window.pad_top) ||
+            !reaches_input(g.out_w, g.window.stride_w, g.window_w(), g.window.pad_left))
+          return "windows that read nothing but padding";
         if (std::max(pad.top, pad.left) <= kMaxPadBefore && std::max(pad.bottom, pad.right) <= kMaxPadAfter)
           return "";
         return cat("padding ", pad.top, ", ", pad.left, ", ", pad.bottom, ", ", pad.right);

@@ -88,6 +88,12 @@ TEST(EthosuConv2d, EachConditionIsAReason) {
       verdict(
           {.in = "1, 2, 2, 4", .weight = "4, 1, 1, 4", .attrs = "padding=[128, 0, 0, 0]", .num_weights = 16}),
       Ids{"ethosu.conv2d.padding"});
+  // Its one column is in the padding.
+  EXPECT_EQ(verdict({.in = "1, 4, 1, 4",
+                     .weight = "4, 1, 1, 4",
+                     .attrs = "strides=[1, 2], padding=[0, 1, 0, 0]",
+                     .num_weights = 16}),
+            Ids{"ethosu.conv2d.padding"});
 }
 
 // 36 weights of 1, an input less its zero point from -131 to 124.

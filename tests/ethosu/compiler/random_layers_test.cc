@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
@@ -29,6 +31,17 @@ class Network {
     value_ = "%x";
     const int64_t layers = pick(1, 4);
     for (int64_t i = 0; i < layers; ++i) add_layer();
+  }
+  // Convolutions of a 12 x 12 x 8 input: window, stride, padding on all sides.
+  struct Convolution {
+    int64_t window, stride, pad;
+  };
+  Network(uint64_t seed, const std::vector<Convolution>& layers) : random_(seed), h_(12), w_(12), c_(8) {
+    params_ = "%x: Tensor[(1, 12, 12, 8), int8]";
+    value_ = "%x";
+    for (const auto& [window, stride, pad] : layers)
+      convolution(false, window, window, 8,
+                  window_text(window, window, {stride, stride, 1, 1}, {pad, pad, pad, pad}));
   }
   std::string text() const { return "def @main(" + params_ + ") {\n" + body_ + "  " + value_ + "\n}\n"; }
 
@@ -93,25 +106,42 @@ class Network {
     const int64_t dy = may_dilate ? pick(1, 2) : 1, dx = may_dilate ? pick(1, 2) : 1;
     const int64_t eh = (kh - 1) * dy + 1, ew = (kw - 1) * dx + 1;
     const auto pads = [&](int64_t extent, int64_t window_extent) {
-      int64_t before = pick(0, std::min(most_pad, window_extent - 1)),
-              after = pick(0, std::min(most_pad, window_extent - 1));
+      // Convolutions may have windows that lie in the padding.
+      const int64_t most =
+          std::min(most_pad, may_dilate && pick(0, 3) == 0 ? window_extent + 2 : window_extent - 1);
+      int64_t before = pick(0, most), after = pick(0, most);
       while (extent + before + after < window_extent) ++(before < window_extent - 1 ? before : after);
       return std::pair(before, after);
     };
     const auto [top, bottom] = pads(h_, eh);
     const auto [left, right] = pads(w_, ew);
-    h_ = (h_ + top + bottom - eh) / sy + 1, w_ = (w_ + left + right - ew) / sx + 1;
-    std::string text = "strides=[" + std::to_string(sy) + ", " + std::to_string(sx) + "], padding=[" +
-                       std::to_string(top) + ", " + std::to_string(left) + ", " + std::to_string(bottom) +
-                       ", " + std::to_string(right) + "]";
-    if (may_dilate) text += ", dilation=[" + std::to_string(dy) + ", " + std::to_string(dx) + "]";
+    return window_text(kh, kw, {sy, sx, dy, dx}, {top, left, bottom, right});
+  }
+  struct Steps {
+    int64_t sy, sx, dy, dx;  // strides and dilations
+  };
+  struct Pads {
+    int64_t top, left, bottom, right;
+  };
+  std::string window_text(int64_t kh, int64_t kw, const Steps& s, const Pads& p) {
+    h_ = (h_ + p.top + p.bottom - (kh - 1) * s.dy - 1) / s.sy + 1;
+    w_ = (w_ + p.left + p.right - (kw - 1) * s.dx - 1) / s.sx + 1;
+    std::string text = "strides=[" + std::to_string(s.sy) + ", " + std::to_string(s.sx) + "], padding=[" +
+                       std::to_string(p.top) + ", " + std::to_string(p.left) + ", " +
+                       std::to_string(p.bottom) + ", " + std::to_string(p.right) + "]";
+    if (s.dy > 1 || s.dx > 1)
+      text += ", dilation=[" + std::to_string(s.dy) + ", " + std::to_string(s.dx) + "]";
     return text;
   }
 
   void convolution(bool is_depthwise) {
     if (is_depthwise && c_ == 1) is_depthwise = false;
     const int64_t kh = pick(1, std::min<int64_t>(h_ + 1, 5)), kw = pick(1, std::min<int64_t>(w_ + 1, 9));
-    const int64_t in = is_depthwise ? 1 : c_, out = is_depthwise ? c_ : pick(1, 50);
+    const int64_t out = is_depthwise ? c_ : pick(1, 50);
+    convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true));
+  }
+  void convolution(bool is_depthwise, int64_t kh, int64_t kw, int64_t out, const std::string& window_text) {
+    const int64_t in = is_depthwise ? 1 : c_;
     const bool is_per_channel = !is_unsigned_ && pick(0, 1) == 0;
     const std::string weights = constant(std::to_string(out) + ", " + std::to_string(kh) + ", " +
                                              std::to_string(kw) + ", " + std::to_string(in),
@@ -121,8 +151,9 @@ class Network {
     const std::string weight_scale = is_per_channel ? scales(out) : scale();
     const std::string groups = is_depthwise ? ", groups=" + std::to_string(c_) : "";
     emit("qnn.conv2d(" + value_ + ", " + weights + ", " + zero_point() + ", " +
-         (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " +
-         window(kh, kw, 4, true) + groups + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\")");
+         (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " + window_text +
+         groups + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\", name=\"layer" + std::to_string(count_) +
+         "\")");
     emit("nn.bias_add(" + value_ + ", " + constant(std::to_string(out), "int32", out, -40000, 40000) +
          ", axis=3)");
     const std::string product = is_per_channel ? scales(out) : scale();
@@ -181,54 +212,91 @@ size_t num_layers() {
   return text == nullptr ? 60 : static_cast<size_t>(std::strtoul(text, nullptr, 10));
 }
 
-TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
+struct Counts {
   size_t placed = 0, regions = 0, in_rows = 0;
+  size_t labels = 0, repeated_labels = 0;  // a label repeats the one before
+};
+
+void count_labels(const Config& config, const std::vector<uint8_t>& bytes, Counts* counts) {
+  Blob blob;
+  ASSERT_EQ(read_blob(bytes.data(), bytes.size(), config, &blob, nullptr), QPLAN_NPU_OK);
+  const auto name = [&](uint32_t i) { return std::string(blob.text + blob_label(blob, i).name); };
+  counts->labels += blob.header.num_labels;
+  for (uint32_t i = 1; i < blob.header.num_labels; ++i) counts->repeated_labels += name(i) == name(i - 1);
+}
+
+// Packs for the target, and compares each region's bytes with the reference kernels'.
+void run(const std::string& text, const std::string& target, uint64_t seed, Counts* counts) {
+  SCOPED_TRACE("seed " + std::to_string(seed) + " on " + target + ":\n" + (text));
+  const Config& config = *find_config(target.substr(0, target.find(',')).c_str());
+  const std::vector<target::Target> targets = pipeline::parse_targets(target + ", cpu");
+  partition::PartitionOptions options;
+  options.cost_gate = false;
+  std::optional<partition::CompiledPartition> compiled;
+  ASSERT_NO_THROW(
+      compiled.emplace(partition::compile_partition(text::parse(text, "test"), targets, options)));
+  const partition::CompiledPartition& result = *compiled;
+  for (size_t r = 0; r < result.placed.regions.size(); ++r) {
+    const partition::Region& region = result.placed.regions[r];
+    if (region.target->is_cpu) continue;
+    ++counts->regions;
+    const ir::Function& function = *result.placed.module.find(region.function);
+    counts->placed += function.nodes().size();
+    Random random(seed);
+    std::vector<ir::ConstantRef> inputs;
+    for (const ir::ValueId param : function.params()) {
+      const ir::TensorType& type = function.type(param);
+      inputs.push_back(ir::make_constant(
+          type.dtype, type.shape, random.integers<uint8_t>(static_cast<size_t>(type.size_bytes()), 0, 255)));
+    }
+    ASSERT_TRUE(result.code[r].has_value());
+    const Simulated simulated = simulate_region(config, function, *result.code[r], inputs);
+    ASSERT_FALSE(simulated.outcome.fault.is_set()) << simulated.outcome.fault.text;
+    counts->in_rows += simulated.outcome.kernels > 2 * function.nodes().size() ? 1 : 0;
+    const auto expected = vta::compiler::run_on_cpu(result.placed.module, function, inputs);
+    ASSERT_EQ(simulated.outputs.size(), expected.size());
+    for (size_t o = 0; o < expected.size(); ++o) {
+      const auto bytes = expected[o]->bytes();
+      ASSERT_TRUE(std::ranges::equal(simulated.outputs[o], bytes)) << "output " << o;
+    }
+    count_labels(config, result.code[r]->blob, counts);
+    // What the packer estimated is what the simulator counts.
+    EXPECT_EQ(simulated.outcome.cycles, result.code[r]->cycles);
+  }
+}
+
+TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
+  Counts counts;
   constexpr const char* kMemories[] = {"", ",sram=1", ",sram=2K"};
   for (size_t seed = 1; seed <= num_layers(); ++seed) {
     const std::string text = Network(seed).text();
-    const ir::Module module = text::parse(text, "test");
     for (size_t i = 0; i < 3; ++i) {
       const Config& config = kConfigs[(seed + 2 * i + i / 2) % kNumConfigs];
-      const std::string target = config.name + std::string(kMemories[(i + seed / 3) % 3]);
-      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + target + ":\n" +
-                   (text.size() < 2000 ? text : text.substr(0, 2000)));
-      const std::vector<target::Target> targets = pipeline::parse_targets(target + ", cpu");
-      partition::PartitionOptions options;
-      options.cost_gate = false;
-      const partition::CompiledPartition result = partition::compile_partition(module, targets, options);
-      for (size_t r = 0; r < result.placed.regions.size(); ++r) {
-        const partition::Region& region = result.placed.regions[r];
-        if (region.target->is_cpu) continue;
-        ++regions;
-        const ir::Function& function = *result.placed.module.find(region.function);
-        placed += function.nodes().size();
-        Random random(seed);
-        std::vector<ir::ConstantRef> inputs;
-        for (const ir::ValueId param : function.params()) {
-          const ir::TensorType& type = function.type(param);
-          inputs.push_back(
-              ir::make_constant(type.dtype, type.shape,
-                                random.integers<uint8_t>(static_cast<size_t>(type.size_bytes()), 0, 255)));
-        }
-        ASSERT_TRUE(result.code[r].has_value());
-        const Simulated simulated = simulate_region(config, function, *result.code[r], inputs);
-        ASSERT_FALSE(simulated.outcome.fault.is_set()) << simulated.outcome.fault.text;
-        in_rows += simulated.outcome.kernels > 2 * function.nodes().size() ? 1 : 0;
-        const auto expected = vta::compiler::run_on_cpu(result.placed.module, function, inputs);
-        ASSERT_EQ(simulated.outputs.size(), expected.size());
-        for (size_t o = 0; o < expected.size(); ++o) {
-          const auto bytes = expected[o]->bytes();
-          ASSERT_TRUE(std::ranges::equal(simulated.outputs[o], bytes)) << "output " << o;
-        }
-        // What the packer estimated is what the simulator counts.
-        EXPECT_EQ(simulated.outcome.cycles, result.code[r]->cycles);
-      }
+      run(text, config.name + std::string(kMemories[(i + seed / 3) % 3]), seed, &counts);
+      if (HasFatalFailure()) return;
     }
   }
-  std::cout << regions << " regions with " << placed << " operators on the device, " << in_rows
-            << " of them a few rows at a time\n";
-  EXPECT_GT(placed, 2 * num_layers());
-  EXPECT_GT(in_rows, num_layers() / 6);
+  std::cout << counts.regions << " regions with " << counts.placed << " operators on the device, "
+            << counts.in_rows << " of them a few rows at a time\n";
+  EXPECT_GT(counts.placed, 2 * num_layers());
+  EXPECT_GT(counts.in_rows, num_layers() / 6);
+}
+
+// Rows of the second convolution, or of the fourth, read nothing but padding.
+TEST(EthosuLayersInRows, RowsThatLieInPaddingGiveTheReferencesBytes) {
+  Counts counts;
+  for (const int64_t pad : {1, 2}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      const Network network(
+          1, {{3, 1, 1}, {1, stride, pad}, {3, 1, 1}, {1, 1, pad}, {3, 1, 1}, {3, 1, 1}, {3, 1, 1}});
+      for (const char* const memory : {",sram=1", ",sram=2K"})
+        run(network.text(), std::string("ethos-u55-128") + memory, 1, &counts);
+    }
+  }
+  EXPECT_EQ(counts.placed, 12u * 7);
+  EXPECT_GE(counts.in_rows, 4u);
+  EXPECT_GT(counts.labels, counts.placed);
+  EXPECT_EQ(counts.repeated_labels, 0u);
 }
 
 }  // namespace
