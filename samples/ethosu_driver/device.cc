@@ -1,5 +1,6 @@
 // Devices, what the platform gives them, and the table of functions.
 #include <ethosu_driver.h>
+#include <stddef.h>
 
 #include <atomic>
 
@@ -15,19 +16,40 @@ namespace {
 #endif
 std::atomic<uint32_t> num_reserved{0};
 
-// handle of entry i: a count of opens, times kMaxDevices, plus i; 0: free. kOpening: not yet usable.
-constexpr uint32_t kOpening = UINT32_MAX;
+// handle of entry i: a count of opens, times kMaxDevices, plus i; 0: free. kUnusable: being opened or closed.
+// users: calls that look at the entry, and one more while the device is open. Whoever is the last takes the
+// mutex away, so that none is destroyed that somebody waits for.
+constexpr uint32_t kUnusable = UINT32_MAX;
 struct Entry {
   std::atomic<uint32_t> handle{0};
+  std::atomic<uint32_t> users{0};
   uint32_t opens = 0;
   Device device;
 };
 Entry entries[kMaxDevices];
 
-Entry* find_entry(qplan_npu_device handle) {
-  Entry& entry = entries[handle % kMaxDevices];
-  const uint32_t found = entry.handle.load();
-  return handle != 0 && found == handle && found != kOpening ? &entry : nullptr;
+bool has_handle(const Entry& entry, qplan_npu_device handle) {
+  return handle != 0 && handle != kUnusable && entry.handle.load() == handle;
+}
+
+void leave(Entry* entry) {
+  if (entry->users.fetch_sub(1) > 1) return;
+  Device& device = entry->device;
+  if (device.mutex != nullptr && device.hooks.mutex_destroy != nullptr)
+    device.hooks.mutex_destroy(device.hooks.user, device.mutex);
+  entry->handle.store(0);
+}
+
+// Null where the handle is unknown; else leave() follows.
+Entry* enter(qplan_npu_device handle) {
+  Entry* const entry = &entries[handle % kMaxDevices];
+  uint32_t users = entry->users.load();
+  do {
+    if (users == 0) return nullptr;
+  } while (!entry->users.compare_exchange_weak(users, users + 1));
+  if (has_handle(*entry, handle)) return entry;
+  leave(entry);
+  return nullptr;
 }
 
 // The configuration that the hardware says it has.
@@ -55,6 +77,24 @@ bool are_known_options(const char* options) {
   return strchr(options, ',') == nullptr;
 }
 
+bool has_clock(const qplan_platform* platform) {
+  constexpr size_t kBytes = offsetof(qplan_platform, now_ns) + sizeof(platform->now_ns);
+  return platform != nullptr && platform->struct_size >= kBytes && platform->now_ns != nullptr;
+}
+
+// What the driver needs of the hooks, and "" or what is missing.
+const char* missing_hook(const qplan_device_hooks& hooks) {
+  if (hooks.mutex_create == nullptr) return "";
+  if (hooks.mutex_lock == nullptr || hooks.mutex_unlock == nullptr)
+    return "ethos-u: the platform's hooks have mutex_create without mutex_lock and mutex_unlock";
+  // wait could not sleep in Arm's driver, where no other thread may stop the job, and would poll for ever.
+  if (!has_clock(hooks.platform))
+    return "ethos-u: hooks with a mutex need a platform with a clock (now_ns): wait polls, and stops polling "
+           "by "
+           "it";
+  return "";
+}
+
 qplan_npu_status open_device(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                              qplan_npu_device* handle, qplan_npu_reason* why) {
   qplan_device_hooks known;
@@ -64,6 +104,8 @@ qplan_npu_status open_device(const qplan_device_hooks* hooks, uint32_t index, co
     return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, "ethos-u: the driver has no options");
   if (hooks == nullptr || known.alloc == nullptr)
     return refuse(why, QPLAN_NPU_E_MEMORY, 0, 0, "ethos-u: the platform's hooks have no alloc");
+  const char* const missing = missing_hook(known);
+  if (missing[0] != '\0') return refuse(why, QPLAN_NPU_E_ARGUMENT, 0, 0, missing);
   ethosu_driver* const driver = reserve();
   if (driver == nullptr)
     return refuse(why, QPLAN_NPU_E_BUSY, QPLAN_ETHOSU_NPUS, num_reserved.load(),
@@ -75,18 +117,22 @@ qplan_npu_status open_device(const qplan_device_hooks* hooks, uint32_t index, co
   for (uint32_t i = 0; i < kMaxDevices; ++i) {
     Entry& entry = entries[i];
     uint32_t free = 0;
-    if (!entry.handle.compare_exchange_strong(free, kOpening)) continue;
+    if (!entry.handle.compare_exchange_strong(free, kUnusable)) continue;
     Device& device = entry.device;
     device = Device();
     device.hooks = known;
-    // An older platform ends before the clock.
-    if (known.platform != nullptr && known.platform->struct_size >= sizeof(qplan_platform) &&
-        known.platform->now_ns != nullptr)
-      device.platform = known.platform;
+    if (has_clock(known.platform)) device.platform = known.platform;
     device.config = config;
-    if (known.mutex_create != nullptr) device.mutex = known.mutex_create(known.user);
+    if (known.mutex_create != nullptr) {
+      device.mutex = known.mutex_create(known.user);
+      if (device.mutex == nullptr) {
+        entry.handle.store(0);
+        return refuse(why, QPLAN_NPU_E_MEMORY, 0, 0, "ethos-u: the platform's mutex_create has made none");
+      }
+    }
     entry.opens = entry.opens % (UINT32_MAX / kMaxDevices - 1) + 1;
     *handle = entry.opens * kMaxDevices + i;
+    entry.users.store(1);
     entry.handle.store(static_cast<uint32_t>(*handle));
     return QPLAN_NPU_OK;
   }
@@ -94,19 +140,14 @@ qplan_npu_status open_device(const qplan_device_hooks* hooks, uint32_t index, co
 }
 
 qplan_npu_status close_device(qplan_npu_device handle) {
-  Entry* const entry = find_entry(handle);
-  if (entry == nullptr) return QPLAN_NPU_E_ARGUMENT;
-  Device* const device = &entry->device;
-  {
-    const Locked locked(handle);
-    entry->handle.store(kOpening);  // the handle is unknown from here on
-    stop_job(device, QPLAN_NPU_E_CANCELLED, "the device was closed");
-    free_programs(device);
-    free_buffers(device);
-  }
-  if (device->mutex != nullptr && device->hooks.mutex_destroy != nullptr)
-    device->hooks.mutex_destroy(device->hooks.user, device->mutex);
-  entry->handle.store(0);
+  Entry* const entry = &entries[handle % kMaxDevices];
+  const Locked device(handle);
+  if (!device) return QPLAN_NPU_E_ARGUMENT;
+  entry->handle.store(kUnusable);  // the handle is unknown from here on, also to those who wait for the mutex
+  stop_job(&*device, QPLAN_NPU_E_CANCELLED, "the device was closed");
+  free_programs(&*device);
+  free_buffers(&*device);
+  (void)entry->users.fetch_sub(1);  // of the open device
   return QPLAN_NPU_OK;
 }
 
@@ -150,7 +191,8 @@ qplan_npu_status capabilities(qplan_npu_device handle, qplan_npu_capabilities* t
 qplan_npu_status supported(qplan_npu_device handle, const qplan_npu_op* op, qplan_npu_reason* reasons,
                            uint32_t* num_reasons) {
   if (op == nullptr || op->struct_size < sizeof(uint32_t) || num_reasons == nullptr ||
-      (*num_reasons > 0 && reasons == nullptr) || (handle != 0 && find_entry(handle) == nullptr))
+      (*num_reasons > 0 && reasons == nullptr) ||
+      (handle != 0 && !has_handle(entries[handle % kMaxDevices], handle)))
     return QPLAN_NPU_E_ARGUMENT;
   if (*num_reasons > 0)
     (void)refuse(reasons, QPLAN_NPU_E_UNSUPPORTED, 0, 0, "ethos-u: the driver takes command streams only");
@@ -217,16 +259,23 @@ constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
 
 }  // namespace
 
-Locked::Locked(qplan_npu_device handle) {
-  Entry* const entry = find_entry(handle);
-  device_ = entry == nullptr ? nullptr : &entry->device;
-  if (device_ == nullptr || device_->mutex == nullptr) return;
+Locked::Locked(qplan_npu_device handle) : handle_(handle) {
+  Entry* const entry = enter(handle);
+  if (entry == nullptr) return;
+  device_ = &entry->device;
+  if (device_->mutex == nullptr) return;
   device_->hooks.mutex_lock(device_->hooks.user, device_->mutex);
+  if (!has_handle(*entry, handle)) unlock();  // closed meanwhile
 }
 
 Locked::~Locked() {
-  if (device_ == nullptr || device_->mutex == nullptr) return;
-  device_->hooks.mutex_unlock(device_->hooks.user, device_->mutex);
+  if (device_ != nullptr) unlock();
+}
+
+void Locked::unlock() {
+  if (device_->mutex != nullptr) device_->hooks.mutex_unlock(device_->hooks.user, device_->mutex);
+  device_ = nullptr;
+  leave(&entries[handle_ % kMaxDevices]);
 }
 
 uint64_t now_ns(const Device& device) {

@@ -111,10 +111,13 @@ qplan_npu_status start(Device* device, Program* program, qplan_npu_reason* why) 
   Job& job = device->job;
   for (uint32_t r = 0; r < kMaxRegions; ++r) job.address[r] = 0, job.bytes[r] = 0;
   for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
-    job.address[r] = device_address(*device, region_memory(*program, r));
+    // Arm's driver gets addresses of the CPU; its ethosu_address_remap makes them the device's.
+    const uint8_t* const memory = region_memory(*program, r);
+    const uint64_t seen = device_address(*device, memory);
+    job.address[r] = reinterpret_cast<uintptr_t>(memory);
     job.bytes[r] = static_cast<size_t>(blob_region(blob, r).bytes);
-    if (job.address[r] == 0 || job.address[r] % kAddressAlignment != 0)
-      return refuse(why, QPLAN_NPU_E_UNSUPPORTED, kAddressAlignment, static_cast<int64_t>(job.address[r]),
+    if (seen == 0 || seen % kAddressAlignment != 0 || job.address[r] % kAddressAlignment != 0)
+      return refuse(why, QPLAN_NPU_E_UNSUPPORTED, kAddressAlignment, static_cast<int64_t>(seen),
                     "ethos-u: the device cannot use the address of a region");
   }
   copy_parts(*device, *program, QPLAN_NPU_USE_INPUT);
@@ -153,7 +156,7 @@ void end_job(Device* device, qplan_npu_status status, const char* text) {
   if (job.done != nullptr) job.done(job.user, job.handle, status);
 }
 
-// Where there is neither a clock nor a mutex, nobody can stop the wait: Arm's driver sleeps until the end.
+// Without a clock there is no mutex either, and nobody can stop the wait: Arm's driver sleeps until the end.
 void poll(Device* device, bool blocks) {
   switch (ethosu_wait(device->job.reserved, blocks)) {
     case 1:
@@ -216,7 +219,7 @@ qplan_npu_status wait(qplan_npu_device handle, qplan_npu_job which, uint64_t tim
     Job& job = device->job;
     const bool has_clock = device->platform != nullptr;
     if (is_first) begin = now_ns(*device);
-    if (job.reserved != nullptr) poll(&*device, timeout_ns > 0 && !has_clock && device->mutex == nullptr);
+    if (job.reserved != nullptr) poll(&*device, timeout_ns > 0 && !has_clock);
     if (job.reserved == nullptr) {
       qplan_npu_report all = {};
       all.status = job.status;

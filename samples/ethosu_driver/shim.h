@@ -56,7 +56,7 @@ struct Job {
   void (*done)(void* user, qplan_npu_job job, qplan_npu_status status) = nullptr;
   void* user = nullptr;
   uint64_t submitted_ns = 0;
-  // Arm's driver reads entry 2 even where a payload has fewer regions.
+  // As the CPU sees them. Arm's driver reads entry 2 even where a payload has fewer regions.
   uint64_t address[kMaxRegions] = {};
   size_t bytes[kMaxRegions] = {};
 };
@@ -74,7 +74,7 @@ struct Device {
 };
 
 // ---- device.cc ----
-// Holds the device's lock; device is null where the handle is unknown.
+// Holds the device's lock; null where the handle is unknown, or was closed while this waited for the lock.
 class Locked {
  public:
   explicit Locked(qplan_npu_device handle);
@@ -86,7 +86,10 @@ class Locked {
   explicit operator bool() const { return device_ != nullptr; }
 
  private:
-  Device* device_;
+  void unlock();
+
+  qplan_npu_device handle_;
+  Device* device_ = nullptr;
 };
 // 0 where there is no clock.
 uint64_t now_ns(const Device& device);
@@ -94,7 +97,7 @@ bool is_cached(const Device& device);
 // Null where there is no memory left.
 void* allocate(Device* device, uint64_t bytes);
 void give_back(Device* device, void* memory);
-// 0: the device cannot reach it.
+// What the platform says: 0: the device cannot reach it. Arm's driver gets CPU addresses.
 uint64_t device_address(const Device& device, const void* memory);
 void clean(const Device& device, const void* memory, uint64_t bytes);
 void invalidate(const Device& device, void* memory, uint64_t bytes);

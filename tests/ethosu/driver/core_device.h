@@ -3,12 +3,16 @@
 #define QPLAN_TESTS_ETHOSU_DRIVER_CORE_DEVICE_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "qplan/qplan.h"
 #include "samples/ethosu_driver/ethosu_driver_shim.h"
@@ -19,6 +23,9 @@ namespace qplan::ethosu::testing {
 struct CoreOptions {
   bool has_clock = false;  // which advances by a millisecond whenever it is read
   bool has_caches = false;
+  bool has_mutex = false;
+  bool is_older_platform = false;          // which ends after the clock
+  uint64_t address_offset = 0;             // of memory, as the device sees it
   std::set<const void*> unreachable = {};  // addresses
 };
 
@@ -27,7 +34,9 @@ class CoreDevice {
   explicit CoreDevice(const std::string& config, CoreOptions options = {})
       : target_(config), options_(std::move(options)) {
     if (fake_ethosu_init(target_.c_str()) != 0) throw std::runtime_error("no such configuration");
-    platform_.struct_size = sizeof(platform_);
+    platform_.struct_size = options_.is_older_platform
+                                ? offsetof(qplan_platform, now_ns) + sizeof(platform_.now_ns)
+                                : sizeof(platform_);
     platform_.user = this;
     if (options_.has_clock) platform_.now_ns = [](void* user) { return of(user)->now_ns_ += 1'000'000; };
     hooks_.struct_size = sizeof(hooks_);
@@ -44,8 +53,9 @@ class CoreDevice {
     };
     hooks_.device_address = [](void* user, const void* memory) {
       const bool is_reached = of(user)->options_.unreachable.count(memory) == 0;
-      return is_reached ? uint64_t{reinterpret_cast<uintptr_t>(memory)} : 0;
+      return is_reached ? reinterpret_cast<uintptr_t>(memory) + of(user)->options_.address_offset : 0;
     };
+    if (options_.has_mutex) add_mutex();
     if (options_.has_caches) {
       hooks_.cache_clean = [](void* user, const void*, size_t) { ++of(user)->cleans; };
       hooks_.cache_invalidate = [](void* user, void*, size_t) { ++of(user)->invalidates; };
@@ -75,8 +85,25 @@ class CoreDevice {
   }
   uint64_t most_bytes() const { return most_bytes_; }
   uint32_t cleans = 0, invalidates = 0;
+  uint32_t locks = 0, unlocks = 0, destroyed = 0;
+  uint32_t uses_after_destroy = 0;
+  std::function<void()> before_next_lock;
 
  private:
+  void add_mutex() {
+    hooks_.mutex_create = [](void* user) -> void* { return &of(user)->mutex_; };
+    hooks_.mutex_lock = [](void* user, void* mutex) {
+      if (const auto action = std::exchange(of(user)->before_next_lock, nullptr)) action();
+      static_cast<std::mutex*>(mutex)->lock();
+      of(user)->uses_after_destroy += of(user)->destroyed;
+      ++of(user)->locks;
+    };
+    hooks_.mutex_unlock = [](void* user, void* mutex) {
+      ++of(user)->unlocks;
+      static_cast<std::mutex*>(mutex)->unlock();
+    };
+    hooks_.mutex_destroy = [](void* user, void*) { ++of(user)->destroyed; };
+  }
   static CoreDevice* of(void* user) { return static_cast<CoreDevice*>(user); }
 
   std::string target_;
@@ -86,6 +113,7 @@ class CoreDevice {
   qplan_npu_device handle_ = 0;
   qplan_npu_device_config config_{};
   std::map<void*, size_t> blocks_;
+  std::mutex mutex_;
   uint64_t now_ns_ = 0, most_bytes_ = 0;
 };
 

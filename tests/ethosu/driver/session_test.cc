@@ -134,6 +134,14 @@ TEST(EthosuCoreDriver, JobsArePolledUntilTheyEnd) {
   expect_all_on_device(&f.session, 1);
 }
 
+// Arm's driver has a hook of its own for the device's addresses.
+TEST(EthosuCoreDriver, ArmsDriverGetsTheAddressesThatTheCpuUses) {
+  Failing f({.address_offset = uint64_t{1} << 32});
+  EXPECT_EQ(f.session.run({digit("input")}).at(0), digit("output"));
+  expect_all_on_device(&f.session, 1);
+  EXPECT_LT(f.device.most_bytes(), 1024u) << "in place";
+}
+
 TEST(EthosuCoreDriver, FastMemoryInThePlaceOfAnInputIsRefused) {
   Failing f;
   alignas(16) static uint8_t fast[1 << 20];
