@@ -1,6 +1,7 @@
 #include "src/ethosu/compiler/cascade.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -79,14 +80,31 @@ constexpr uint32_t kRowsAtATime[] = {1, 2, 4, 8, 16};
 class Chooser {
  public:
   Chooser(const Config& config, uint64_t bytes, RegionPlan* plan)
-      : bytes_(bytes), plan_(*plan), kernels_(plan->units.size()), is_taken_(plan->units.size()) {
-    for (size_t u = 0; u < plan_.units.size(); ++u) kernels_[u] = kernel_of(config, plan_.units[u]);
+      : bytes_(bytes),
+        plan_(*plan),
+        kernels_(plan->units.size()),
+        is_linked_(plan->units.size()),
+        is_taken_(plan->units.size()) {
+    const size_t units = plan_.units.size();
+    for (size_t u = 0; u < units; ++u) {
+      kernels_[u] = kernel_of(config, plan_.units[u]);
+      last_node_ = std::max(last_node_, plan_.units[u].node);
+    }
+    for (size_t u = 0; u + 1 < units; ++u)
+      is_linked_[u] = kernels_[u] && kernels_[u + 1] && is_between(u, u + 1);
+    for (const RegionValue& value : plan_.values) {
+      roots_.push_back(value.whole);
+      lifetimes_.push_back({value.first, value.last, value.buffer_rows, value.storage_bytes()});
+    }
+    for (size_t& root : roots_) {
+      while (plan_.values[root].whole != root) root = plan_.values[root].whole;
+    }
   }
 
   // At each turn the cascade that helps most; then without those that turned out to be needless, and with as
   // many rows at a time as there is room for.
   std::vector<Cascade> run() {
-    const std::vector<RegionValue> whole = plan_.values;
+    const std::vector<Lifetime> whole = lifetimes_;
     uint64_t excess = needs_of(whole).excess;
     while (excess > 0) {
       std::optional<Choice> best;
@@ -99,11 +117,11 @@ class Chooser {
       excess = best->excess;
       take(*best);
     }
-    const uint64_t most = std::max(bytes_, needs_of(plan_.values).most);
+    const uint64_t most = std::max(bytes_, needs_of(lifetimes_).most);
     const auto fits = [&](const std::vector<Cascade>& cascades) {
-      plan_.values = whole;
-      for (const Cascade& cascade : cascades) plan_.values = values_with(cascade);
-      return needs_of(plan_.values).most <= most;
+      lifetimes_ = whole;
+      for (const Cascade& cascade : cascades) extend(cascade, &lifetimes_);
+      return needs_of(lifetimes_).most <= most;
     };
     for (size_t c = cascades_.size(); c-- > 0;) {
       std::vector<Cascade> fewer = cascades_;
@@ -115,20 +133,32 @@ class Chooser {
         const Cascade& now = cascades_[c];
         if (rows <= now.rows || rows >= kernels_[now.last]->ofm.h) continue;
         std::vector<Cascade> wider = cascades_;
-        wider[c] = cascade_of(now.first, now.last, rows);
+        wider[c] = made_cascade(now.first, now.last, rows).cascade;
         if (fits(wider)) cascades_ = std::move(wider);
       }
     }
     (void)fits(cascades_);
+    for (size_t v = 0; v < lifetimes_.size(); ++v) {
+      plan_.values[v].first = lifetimes_[v].first, plan_.values[v].last = lifetimes_[v].last;
+      plan_.values[v].buffer_rows = lifetimes_[v].buffer_rows;
+    }
     std::ranges::sort(cascades_, {}, &Cascade::first);
     return std::move(cascades_);
   }
 
  private:
-  struct Choice {
+  struct Made {
     Cascade cascade;
-    uint64_t excess = 0;
     size_t steps = 0;
+  };
+  struct Choice {
+    const Made* made = nullptr;
+    uint64_t excess = 0;
+  };
+  // Of a value, as the cascades have it.
+  struct Lifetime {
+    uint32_t first = 0, last = 0, buffer_rows = 0;
+    uint64_t bytes = 0;
   };
 
   // The kernel of a unit that may be computed in rows: one kernel, whose result does not depend on what the
@@ -177,52 +207,50 @@ class Chooser {
   }
   uint32_t value_height(size_t v) const { return static_cast<uint32_t>(image_of(plan_.values[v].type)->h); }
 
+  // Given that [first, last - 1] is one, or a single unit.
   bool is_chain(size_t first, size_t last) const {
-    if (last >= plan_.units.size() || last - first >= kMostUnits) return false;
-    for (size_t u = first; u <= last; ++u) {
-      if (!kernels_[u] || is_taken_[u]) return false;
-    }
-    for (size_t u = first; u < last; ++u) {
-      if (!is_between(u, u + 1)) return false;
-    }
-    return true;
+    return last < plan_.units.size() && last - first < kMostUnits && is_linked_[last - 1] &&
+           !is_taken_[last - 1] && !is_taken_[last];
   }
 
-  // With lifetimes and rows of the values as the cascade has them.
-  std::vector<RegionValue> values_with(const Cascade& cascade) const {
-    std::vector<RegionValue> values = plan_.values;
+  // To lifetimes and rows as the cascade has them.
+  void extend(const Cascade& cascade, std::vector<Lifetime>* lifetimes) const {
     const uint32_t begin = plan_.units[cascade.first].node, end = plan_.units[cascade.last].node;
     for (size_t u = cascade.first; u <= cascade.last; ++u) {
-      const auto extend = [&](size_t v) {
-        while (values[v].whole != v) v = values[v].whole;
-        values[v].first = std::min(values[v].first, begin), values[v].last = std::max(values[v].last, end);
-      };
       for (const size_t v : plan_.units[u].inputs) {
         // An input from outside is read until the end.
-        size_t root = v;
-        while (values[root].whole != root) root = values[root].whole;
-        values[root].last = std::max(values[root].last, end);
+        Lifetime& input = (*lifetimes)[roots_[v]];
+        input.last = std::max(input.last, end);
       }
-      extend(plan_.units[u].outputs[0]);
-      if (u < cascade.last)
-        values[plan_.units[u].outputs[0]].buffer_rows = cascade.buffer_rows[u - cascade.first];
+      const size_t v = plan_.units[u].outputs[0];
+      Lifetime& output = (*lifetimes)[roots_[v]];
+      output.first = std::min(output.first, begin), output.last = std::max(output.last, end);
+      if (u == cascade.last) continue;
+      Lifetime& between = (*lifetimes)[v];
+      between.buffer_rows = cascade.buffer_rows[u - cascade.first];
+      between.bytes = plan_.values[v].bytes() / value_height(v) * between.buffer_rows;
     }
-    return values;
   }
 
   // Bytes in use while a unit runs: the most, and what is above the limit, summed over the units.
   struct Needs {
     uint64_t most = 0, excess = 0;
   };
-  Needs needs_of(const std::vector<RegionValue>& values) const {
+  Needs needs_of(const std::vector<Lifetime>& lifetimes) const {
+    changes_.assign(size_t{last_node_} + 2, 0);
+    for (size_t v = 0; v < lifetimes.size(); ++v) {
+      const RegionValue& value = plan_.values[v];
+      if (value.whole != v) continue;
+      const Lifetime all = {0, last_node_, 0, lifetimes[v].bytes};
+      const Lifetime& live = value.is_border() ? all : lifetimes[v];
+      if (live.first > live.last || live.first > last_node_) continue;
+      changes_[live.first] += live.bytes;
+      changes_[size_t{std::min(live.last, last_node_)} + 1] -= live.bytes;  // modulo 2^64
+    }
+    for (size_t n = 1; n < changes_.size(); ++n) changes_[n] += changes_[n - 1];
     Needs needs;
     for (const RegionUnit& unit : plan_.units) {
-      uint64_t live = 0;
-      for (size_t v = 0; v < values.size(); ++v) {
-        const RegionValue& value = values[v];
-        const bool is_live = value.is_border() || (value.first <= unit.node && unit.node <= value.last);
-        if (value.whole == v && is_live) live += value.storage_bytes();
-      }
+      const uint64_t live = changes_[unit.node];
       needs.most = std::max(needs.most, live);
       needs.excess += live > bytes_ ? live - bytes_ : 0;
     }
@@ -235,38 +263,49 @@ class Chooser {
     return kernels;
   }
 
-  Cascade cascade_of(size_t first, size_t last, uint32_t rows) const {
-    Cascade cascade;
-    cascade.first = first, cascade.last = last, cascade.rows = rows;
+  // Each is made once.
+  const Made& made_cascade(size_t first, size_t last, uint32_t rows) {
+    const auto [at, is_new] = made_.try_emplace({first, last, rows});
+    Made& made = at->second;
+    if (!is_new) return made;
+    made.cascade.first = first, made.cascade.last = last, made.cascade.rows = rows;
     const std::vector<Kernel> kernels = kernels_of(first, last);
-    Steps steps(cascade, kernels);
+    Steps steps(made.cascade, kernels);
     (void)steps.run();
     std::vector<uint32_t> buffer_rows;
     for (size_t i = 0; i + 1 < kernels.size(); ++i) buffer_rows.push_back(steps.needed(i));
-    cascade.buffer_rows = std::move(buffer_rows);
-    return cascade;
+    made.cascade.buffer_rows = std::move(buffer_rows);
+    made.steps = cascade_steps(made.cascade, kernels).size();
+    return made;
   }
 
-  void try_cascade(size_t first, size_t last, uint32_t rows, std::optional<Choice>* best) const {
+  void try_cascade(size_t first, size_t last, uint32_t rows, std::optional<Choice>* best) {
     if (kernels_[last]->ofm.h <= rows) return;
-    Choice choice;
-    choice.cascade = cascade_of(first, last, rows);
-    choice.excess = needs_of(values_with(choice.cascade)).excess;
-    choice.steps = cascade_steps(choice.cascade, kernels_of(first, last)).size();
-    if (*best && std::tie((*best)->excess, (*best)->steps) <= std::tie(choice.excess, choice.steps)) return;
-    *best = std::move(choice);
+    const Made& made = made_cascade(first, last, rows);
+    tried_ = lifetimes_;
+    extend(made.cascade, &tried_);
+    const uint64_t excess = needs_of(tried_).excess;
+    if (*best && std::tie((*best)->excess, (*best)->made->steps) <= std::tie(excess, made.steps)) return;
+    *best = Choice{&made, excess};
   }
 
   void take(const Choice& choice) {
-    plan_.values = values_with(choice.cascade);
-    for (size_t u = choice.cascade.first; u <= choice.cascade.last; ++u) is_taken_[u] = true;
-    cascades_.push_back(choice.cascade);
+    const Cascade& cascade = choice.made->cascade;
+    extend(cascade, &lifetimes_);
+    for (size_t u = cascade.first; u <= cascade.last; ++u) is_taken_[u] = true;
+    cascades_.push_back(cascade);
   }
 
   const uint64_t bytes_;
   RegionPlan& plan_;
   std::vector<std::optional<Kernel>> kernels_;  // of units that may be in a cascade
+  std::vector<bool> is_linked_;                 // the value between the unit and the next is theirs alone
   std::vector<bool> is_taken_;
+  std::vector<size_t> roots_;  // of each value: the value whose bytes it is in
+  std::vector<Lifetime> lifetimes_, tried_;
+  mutable std::vector<uint64_t> changes_;  // of needs_of
+  std::map<std::tuple<size_t, size_t, uint32_t>, Made> made_;
+  uint32_t last_node_ = 0;
   std::vector<Cascade> cascades_;
 };
 
