@@ -3,6 +3,7 @@
 #define QPLAN_TESTS_ETHOSU_DRIVER_CORE_DEVICE_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -85,7 +86,8 @@ class CoreDevice {
   }
   uint64_t most_bytes() const { return most_bytes_; }
   uint32_t cleans = 0, invalidates = 0;
-  uint32_t locks = 0, unlocks = 0, destroyed = 0;
+  uint32_t locks = 0, unlocks = 0;
+  std::atomic<uint32_t> destroyed = 0;  // nobody has the mutex then
   uint32_t uses_after_destroy = 0;
   std::function<void()> before_next_lock;
 
@@ -93,7 +95,8 @@ class CoreDevice {
   void add_mutex() {
     hooks_.mutex_create = [](void* user) -> void* { return &of(user)->mutex_; };
     hooks_.mutex_lock = [](void* user, void* mutex) {
-      if (const auto action = std::exchange(of(user)->before_next_lock, nullptr)) action();
+      std::function<void()>& next = of(user)->before_next_lock;  // set while there is one thread
+      if (next != nullptr) std::exchange(next, nullptr)();
       static_cast<std::mutex*>(mutex)->lock();
       of(user)->uses_after_destroy += of(user)->destroyed;
       ++of(user)->locks;

@@ -66,14 +66,14 @@ TEST(EthosuCoreDriverThreads, WhoWaitedForTheMutexWhileTheDeviceWasClosedIsRefus
   capabilities.struct_size = sizeof(capabilities);
   EXPECT_EQ(c.d.capabilities(c.h, &capabilities), QPLAN_NPU_E_ARGUMENT);
   EXPECT_EQ(c.device.uses_after_destroy, 0u);
-  EXPECT_EQ(c.device.destroyed, 1u);
+  EXPECT_EQ(c.device.destroyed.load(), 1u);
   EXPECT_EQ(c.device.locks, c.device.unlocks);
   // The same of two that close, and of the next device in its place.
   Calls again({.has_clock = true, .has_mutex = true});
   again.device.before_next_lock = [&] { again.device.close(); };
   EXPECT_EQ(again.d.close(again.h), QPLAN_NPU_E_ARGUMENT);
   EXPECT_EQ(again.device.uses_after_destroy, 0u);
-  EXPECT_EQ(again.device.destroyed, 1u);
+  EXPECT_EQ(again.device.destroyed.load(), 1u);
 }
 
 TEST(EthosuCoreDriverThreads, CloseEndsAWaitOfAnotherThread) {
@@ -88,7 +88,7 @@ TEST(EthosuCoreDriverThreads, CloseEndsAWaitOfAnotherThread) {
     waiter.join();
     EXPECT_EQ(status, QPLAN_NPU_E_ARGUMENT);
     EXPECT_EQ(c.device.uses_after_destroy, 0u);
-    EXPECT_EQ(c.device.destroyed, 1u);
+    EXPECT_EQ(c.device.destroyed.load(), 1u);
     EXPECT_EQ(c.device.live_bytes(), 0u);
   }
 }
