@@ -6,7 +6,8 @@ import pathlib
 import tempfile
 from typing import TYPE_CHECKING, Any, Dict, Union
 
-from ._command import run_command
+from ._command import command_path, run_command
+from ._errors import Error
 from ._options import PathLike
 from ._pack import _Call, _choice, _known, pack
 from ._plan import Plan
@@ -24,8 +25,9 @@ def explain(
 
     format: "json" gives a dict; "coverage" the share of operators and MACs that would run, as a dict; "text" and "html"
     give a string. options: those of pack. Without a device the dict has `isa` and `steps`: the kernel that this machine
-    runs each step with, and why not a better one. They come from the command `qplan`; where it is not installed, a
-    model's dict has the placement alone.
+    runs each step with, and why not a better one. They come from the command `qplan` and a plan of the model: where the
+    command is not installed, or the model cannot be packed because an operator is refused, a model's dict has the
+    placement alone, which says of each refused operator why.
     """
     _known("explain", options, also=("why_not", "body"))
     number = _choice("format", format, {"text": 0, "json": 1, "html": 2, "coverage": 3})
@@ -57,10 +59,19 @@ def _is_for_cpu(plan):
 
 
 def _steps_of_model(model, target, plan, options):
-    pack(model, plan, target, **{name: value for name, value in options.items() if name not in ("why_not", "body")})
+    """`isa` and `steps`; nothing without the command, and nothing where an operator is refused."""
+    once = ("why_not", "body", "dump_after", "dump")  # the placement has done what these ask for
+    try:
+        command_path()
+    except FileNotFoundError:
+        return {}
+    try:
+        pack(model, plan, target, **{name: value for name, value in options.items() if name not in once})
+    except Error:  # the placement says which operator it is
+        return {}
     try:
         return _steps(plan, "json", options)
-    except FileNotFoundError:
+    except FileNotFoundError:  # what QPLAN_COMMAND names
         return {}
 
 

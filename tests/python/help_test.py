@@ -8,8 +8,18 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 from support import DIGITS, REPOSITORY, digit_input, digit_output, numpy, qplan
+
+# The scale of log_softmax's input is too small for its fixed point.
+REFUSED = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 16), int8]) {
+  %0 = qnn.divide(%x, %x, 1f, 0, 1f, 0, 1f, 0);
+  %1 = qnn.log_softmax(%0, 1e-9f, 0, 0.0625f, 127);
+  %1
+}
+"""
 
 
 class Check(unittest.TestCase):
@@ -54,6 +64,25 @@ class Explain(unittest.TestCase):
         self.assertIsInstance(qplan.explain(qplan.pack(DIGITS, target="vta, cpu")), dict)
         with self.assertRaisesRegex(TypeError, "qplan.explain.. has no option 'fused'"):
             qplan.explain(DIGITS, fused="off")
+
+    def test_a_refused_operator_is_reported_and_not_raised(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "refused.relay"
+            path.write_text(REFUSED)
+            with self.assertRaisesRegex(qplan.Error, "qnn.log_softmax"):
+                qplan.pack(path)
+            report = qplan.explain(path)
+        self.assertNotIn("steps", report)
+        verdicts = {report["nodes"][unit["nodes"][0]]["op"]: unit["verdicts"] for unit in report["units"]}
+        self.assertEqual(verdicts["qnn.divide"], [])
+        self.assertEqual([reason["id"] for reason in verdicts["qnn.log_softmax"][0]["reasons"]], ["cpu.log_softmax.scales"])
+
+    @unittest.skipUnless(os.environ.get("QPLAN_COMMAND"), "QPLAN_COMMAND does not name the command")
+    def test_a_model_is_not_packed_for_a_command_that_is_not_there(self):
+        with unittest.mock.patch("qplan._explain.command_path", side_effect=FileNotFoundError("none")), \
+                unittest.mock.patch("qplan._explain.pack") as packed:
+            self.assertIn("nodes", qplan.explain(DIGITS))
+        packed.assert_not_called()
 
     @unittest.skipUnless(os.environ.get("QPLAN_COMMAND"), "QPLAN_COMMAND does not name the command")
     def test_steps_on_the_cpu(self):
