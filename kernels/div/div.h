@@ -2,10 +2,9 @@
 //
 //   v, w     = a - input1_zero_point, b - input2_zero_point; both negated where w < 0
 //   k        = floor(log2 w);  h = the largest shift with v * 2^h in int32
-//   inverse  = 1 / (w / 2^k)                                             Q0.31
-//   (kernels/numeric/fixed_point.h) quotient = doubling_high_mul(doubling_high_mul(v * 2^h, inverse),
-//   output_multiplier) out      = clamp(output_zero_point + round(quotient / 2^(k + h - output_shift)),
-//   clamp_min, clamp_max)
+//   inverse  = 1 / (w / 2^k)                                           Q0.31 (kernels/numeric/fixed_point.h)
+//   quotient = doubling_high_mul(doubling_high_mul(v * 2^h, inverse), output_multiplier)
+//   out      = clamp(output_zero_point + round(quotient / 2^(k + h - output_shift)), clamp_min, clamp_max)
 //
 // where w is not 0. Divided by 0, a positive v gives clamp_max, a negative one clamp_min, and 0 gives 0. The
 // inputs and the output have one dtype, int8 or uint8. docs/numerics/div.md.

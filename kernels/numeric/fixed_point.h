@@ -1,7 +1,8 @@
 // Exponential, reciprocal and logarithm in 32-bit fixed point, bit for bit those of gemmlowp (fixedpoint.h),
-// on which TFLite's reference softmax and logistic stand. "Qm.n" has m integer bits beside the sign and n =
-// 31 - m fraction bits. A product of Qa and Qb is doubling_high_mul and has a + b integer bits. Internal
-// linkage only: ISA files include this.
+// on which TFLite's reference softmax and logistic stand. Internal linkage only: ISA files include this.
+//
+//   Qm.n       a number with m integer bits beside the sign and n = 31 - m fraction bits
+//   Qa * Qb    doubling_high_mul(Qa, Qb), which has a + b integer bits
 #ifndef QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 #define QPLAN_KERNELS_NUMERIC_FIXED_POINT_H_
 

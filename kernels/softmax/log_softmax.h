@@ -2,10 +2,9 @@
 // 1/16 and the dtype's greatest value as zero point.
 //
 //   d(i), z(i), e(i), sum: as softmax (softmax.h)
-//   log    = fixed_log(sum)                                              Q5.26
-//   (kernels/numeric/fixed_point.h) least  = max(diff_min - 1, requantize_tfl2(log - 2^31,
-//   reverse_multiplier, reverse_shift)) out(i) = max + clamp(round((z(i) - log) / 2^22), -255, 0) where d(i)
-//   > least, else min
+//   log    = fixed_log(sum)                                          Q5.26 (kernels/numeric/fixed_point.h)
+//   least  = max(diff_min - 1, requantize_tfl2(log - 2^31, reverse_multiplier, reverse_shift))
+//   out(i) = max + clamp(round((z(i) - log) / 2^22), -255, 0)        where d(i) > least, else min
 //
 // least is the difference whose z(i) - log would leave Q5.26. Input and output have one dtype, int8 or uint8.
 // docs/numerics/softmax.md.
