@@ -65,8 +65,8 @@ except qplan.Error as error:
         self.python("-c", "import sys, numpy; numpy.save(sys.argv[1], numpy.fromfile(sys.argv[2], numpy.uint8).reshape(1, 224, 224, 3))",
                     array, os.path.join(golden, "input0.bin"))
         text = self.python(os.path.join(ROOT, "samples", "python", "classify.py"), pack(name, model, BEST_ISA), array,
-                           "--labels", labels)
-        self.assertRegex(text, re.escape(expected))
+                           "--labels", labels, "--top", "1")
+        self.assertRegex(text, rf"^{re.escape(array)}: {re.escape(expected)} [0-9.]+\n$")
 
 
 if __name__ == "__main__":
