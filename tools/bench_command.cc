@@ -188,8 +188,7 @@ void run(const BenchOptions& options) {
   }
 
   if (options.json) {
-    print(report_json(options, session, steps, figures).dump(2, ' ', false, Json::error_handler_t::replace) +
-          "\n");
+    print(json_page(report_json(options, session, steps, figures)));
   } else {
     if (options.per_step) print(steps_text({session, steps, figures.peak_gmacs, figures.schedules}));
     print(summary_text(session, figures));

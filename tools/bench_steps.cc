@@ -139,7 +139,7 @@ std::string schedule_text(const Json& schedule) {
   std::string text;
   for (const auto& [name, value] : schedule.items()) {
     text += (text.empty() ? "" : ", ") + name + "=";
-    text += value.is_string() ? value.get<std::string>() : value.dump();
+    text += value.is_string() ? value.get<std::string>() : json_text(value);
   }
   return text;
 }

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/words.h"
+
 namespace qplan::tools {
 namespace {
 
@@ -118,7 +120,7 @@ std::string BenchTrace::text() const {
       add(span, kFirstWorkerLane + w, name_of(span))["args"] = {{"step", span.step}};
   }
   const Json trace = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(trace) + "\n";
 }
 
 }  // namespace qplan::tools

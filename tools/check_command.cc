@@ -145,7 +145,7 @@ void check_self(const PlanFile& plan, const std::string& verified, const CheckOp
   if (options.json) {
     Json report = {{"plan", plan.path()}, {"verified", true}, {"self_checks", count}};
     report["self_check"] = fault.empty() ? Json("passed") : Json(fault);
-    print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(json_page(report));
   } else {
     print(verified + (fault.empty() ? "self-check: passed, " + count_text(count, "run", "runs") + "\n"
                                     : "DIFFERENT  " + fault + "\n"));
@@ -169,7 +169,7 @@ void run(const CheckOptions& options) {
     if (options.self) {
       check_self(plan, verified, options);
     } else if (options.json) {
-      print(Json{{"plan", plan.path()}, {"verified", true}}.dump(2) + "\n");
+      print(json_page({{"plan", plan.path()}, {"verified", true}}));
     } else {
       print(verified);
     }
@@ -179,8 +179,7 @@ void run(const CheckOptions& options) {
   const std::string verified = verify(check.plan(), options);
   check.plan_comparisons();
   check.run();
-  print(options.json ? json_of(check, options).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                     : verified + text_of(check, options));
+  print(options.json ? json_page(json_of(check, options)) : verified + text_of(check, options));
   if (!check.all_within()) throw ExitStatus{kExitDifferent};
 }
 

@@ -97,7 +97,7 @@ class Difference {
 
  private:
   static std::string text_of(const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : json_text(value);
   }
 
   static std::string targets(const Json& plan) {
@@ -277,7 +277,7 @@ void run(const DiffOptions& options) {
   if (options.json) {
     Json report = {{"a", options.a}, {"b", options.b}};
     report.update(difference.json());
-    print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(json_page(report));
   } else {
     print(difference.text(options.a, options.b, options.all));
   }

@@ -376,8 +376,7 @@ void run(const EvalOptions& options) {
     qplan_error error = make_error();
     check(qplan_file_write(options.csv.c_str(), text.data(), text.size(), &error), error, "");
   }
-  print(options.json ? evaluation.json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                     : evaluation.text());
+  print(options.json ? json_page(evaluation.json()) : evaluation.text());
 }
 
 }  // namespace

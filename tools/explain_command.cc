@@ -74,7 +74,7 @@ std::string cpu_text(const ExplainOptions& options, bool is_plan) {
                       : nlohmann::ordered_json::parse(placement_text(options, QPLAN_EXPLAIN_JSON));
   json["isa"] = report.at("isa");
   json["steps"] = report.at("steps");
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_page(json);
 }
 
 bool is_for_cpu_alone(const PlanFile& plan) {

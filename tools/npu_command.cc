@@ -16,6 +16,7 @@
 #include "tools/npu.h"
 #include "tools/oplist_listing.h"
 #include "tools/reports.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -127,7 +128,7 @@ void replay(const ReplayOptions& options) {
     if (job.report.status < 0 && failed++ == 0) first = path + ": " + job.text;
     options.json ? list.push_back(job_json(job)) : print_job(job);
   }
-  if (options.json) print(list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (options.json) print(json_page(list));
   if (failed > 0) {
     throw Failure("npu replay: " + std::to_string(failed) + " of " + std::to_string(count) +
                   (count == 1 ? " job" : " jobs") + " failed; the first is " + first);

@@ -11,6 +11,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -107,7 +108,7 @@ void info(const InfoOptions& options) {
     throw Failure("driver '" + name + "': cannot state its capabilities: error " + std::to_string(status));
   const Json json = capabilities_json(*driver.get(), devices, capabilities);
   if (options.json) {
-    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    print(json_page(json));
     return;
   }
   std::string text;
@@ -115,11 +116,10 @@ void info(const InfoOptions& options) {
     std::string line;
     if (value.is_array()) {
       for (const Json& item : value) {
-        line += (line.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+        line += (line.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : json_text(item));
       }
     } else {
-      line = value.is_string() ? value.get<std::string>()
-                               : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+      line = value.is_string() ? value.get<std::string>() : json_text(value);
     }
     text += key + std::string(key.size() < 24 ? 24 - key.size() : 1, ' ') + line + "\n";
   }

@@ -25,13 +25,13 @@ std::string bytes_text(const Json& bytes) {
 
 std::string number_text(const Json& number) {
   if (number.is_array()) return std::to_string(number.size()) + " of them, one per channel";
-  return number.dump();
+  return json_text(number);
 }
 
 std::string tensor_line(const char* role, size_t index, const Json& tensor) {
   std::string line = std::string(role) + " " + std::to_string(index) + ":  ";
   line += one_line(short_name(tensor.at("name").get<std::string>())) + "  " +
-          tensor.at("dtype").get<std::string>() + tensor.at("shape").dump() + "  " +
+          tensor.at("dtype").get<std::string>() + json_text(tensor.at("shape")) + "  " +
           grouped(tensor.at("bytes")) + " bytes";
   if (!tensor.at("scale").is_null()) {
     line +=
@@ -209,7 +209,7 @@ std::string inspect_page(const Json& plan) {
   for (const Json& bank : plan.at("banks")) {
     if (bank.at("kind") != "device") continue;
     page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
-            "' reaches, aligned to " + bank.at("alignment").dump() + "\n";
+            "' reaches, aligned to " + json_text(bank.at("alignment")) + "\n";
   }
   // The memory that a caller must provide, runtime structures included.
   for (const auto& [width, by_workers] : memory.at("session_bytes").items()) {

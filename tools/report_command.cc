@@ -10,6 +10,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/report_page.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -37,7 +38,7 @@ void run(const ReportFiles& options) {
   write_report(options.html, options.html.empty() ? "" : report_html(data));
   write_report(options.dot, options.dot.empty() ? "" : report_dot(data));
   write_report(options.csv, options.csv.empty() ? "" : report_csv(data));
-  if (options.json) print(data.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (options.json) print(json_page(data));
 }
 
 }  // namespace

@@ -45,8 +45,6 @@ std::string script_escaped(const std::string& json) {
   return result;
 }
 
-std::string utf8(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 // A quoted string of Graphviz.
 std::string dot_text(std::string_view text) {
   std::string result = "\"";
@@ -66,10 +64,11 @@ std::string report_html(const Json& data) {
     const size_t end = page.find("}}", begin);
     result += page.substr(0, begin);
     const std::string_view name = page.substr(begin + 2, end - begin - 2);
-    if (name == "title") result += element_escaped(Json::parse(utf8(data.at("title"))).get<std::string>());
+    if (name == "title")
+      result += element_escaped(Json::parse(json_text(data.at("title"))).get<std::string>());
     if (name == "explain.css") result += embedded::kExplainCss;
     if (name == "report.css") result += embedded::kReportCss;
-    if (name == "data") result += script_escaped(utf8(data));
+    if (name == "data") result += script_escaped(json_text(data));
     if (name == "page.js") result += embedded::kPageJs;
     if (name == "explain_layout.js") result += embedded::kExplainLayoutJs;
     if (name == "report.js") result += embedded::kReportJs;

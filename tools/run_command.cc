@@ -18,6 +18,7 @@
 #include "tools/session.h"
 #include "tools/step_tensors.h"
 #include "tools/tensor.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -226,7 +227,7 @@ void print_json(const RunOptions& options, const std::vector<Run>& runs, const S
       report["runs"].push_back(std::move(entry));
     }
   }
-  print(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  print(json_page(report));
 }
 
 std::vector<NamedFile> input_files(const RunOptions& options) {

@@ -21,6 +21,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -199,8 +200,7 @@ void verify_signature(const VerifyOptions& options) {
         "'" + options.plan + "'");
   const std::string id = hex_text(info.key_id, sizeof info.key_id);
   if (options.json) {
-    print(nlohmann::ordered_json{{"plan", options.plan}, {"key", id}, {"counter", info.counter}}.dump(2) +
-          "\n");
+    print(json_page({{"plan", options.plan}, {"key", id}, {"counter", info.counter}}));
   } else {
     print("OK: signed with key " + id + ", counter " + std::to_string(info.counter) + "\n");
   }

@@ -8,6 +8,7 @@
 #include "tools/error.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -152,7 +153,7 @@ void TensorFiles::write(const std::string& directory, const PlanFile& plan,
   list["tensors"] = index;
   list["hidden"] = hidden_tensors(Json::parse(inspect_text(plan.bytes(), plan.size(), plan.path())));
   names.emplace_back("tensors.json");
-  contents.push_back(list.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  contents.push_back(json_page(list));
   for (const std::string& name : names) check_outputs({{"--dump-tensors", directory + "/" + name}}, inputs);
   std::vector<NamedBytes> files;
   for (size_t i = 0; i < names.size(); ++i)

@@ -175,7 +175,7 @@ class Recorder {
     line["version"] = QPLAN_VERSION;
     line["isa"] = isa_;
     if (is_heat) line["stage"] = "heat";
-    return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(line) + "\n";
   }
   void append(const std::string& lines) const { log_.append(lines); }
 
@@ -288,8 +288,8 @@ class Tuner {
     }
     std::string bytes;
     qplan_error error = make_error();
-    check(qplan_reschedule(plan_.bytes(), plan_.size(), schedules.dump().c_str(), append_to_string, &bytes,
-                           &error),
+    check(qplan_reschedule(plan_.bytes(), plan_.size(), json_text(schedules).c_str(), append_to_string,
+                           &bytes, &error),
           error, "'" + plan_.path() + "'");
     return bytes;
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 namespace qplan::tools {
 namespace {
@@ -25,7 +26,15 @@ size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
+std::string dumped(const nlohmann::ordered_json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
+
+std::string json_text(const nlohmann::ordered_json& value) { return dumped(value, -1); }
+
+std::string json_page(const nlohmann::ordered_json& value) { return dumped(value, 2) + "\n"; }
 
 std::string grouped(uint64_t number) {
   std::string text = std::to_string(number);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,12 @@ std::string time_text(uint64_t ns);
 // A field of a CSV file, as RFC 4180 quotes it: in double quotes where it holds a comma, a quote or a line
 // end.
 std::string csv_text(std::string_view text);
+
+// JSON on one line. Names and paths may hold bytes that are not UTF-8, for which JSON has no form: U+FFFD
+// stands in their place.
+std::string json_text(const nlohmann::ordered_json& value);
+// The same as a page: indented, with a line feed at its end.
+std::string json_page(const nlohmann::ordered_json& value);
 
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);

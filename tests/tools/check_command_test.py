@@ -43,6 +43,12 @@ class Check(CommandTest):
         damaged[-1] ^= 1
         self.refused(1, ["SHA-256"], "check", self.file("damaged.qplan", bytes(damaged)), "--against", "isas")
 
+    def test_a_path_that_is_not_utf8_is_in_the_json(self):
+        path = self.folder / os.fsdecode(b"\xff.qplan")
+        shutil.copy(self.plan, path)
+        expected = str(self.folder / "\ufffd.qplan")
+        self.assertEqual(self.succeed_json("check", path, "--json"), {"plan": expected, "verified": True})
+
     def test_expected_outputs_of_several_cases(self):
         golden = self.case(*range(10))
         text = self.succeed("check", self.plan, "--expect", golden)

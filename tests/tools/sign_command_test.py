@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import stat
 import struct
 import unittest
@@ -87,6 +88,13 @@ class Sign(CommandTest):
         self.succeed("check", self.signed)
         self.succeed("run", self.signed, "--input", self.digit_input(3), "--output-dir", self.folder / "out")
         self.assertEqual((self.folder / "out" / "output0.bin").read_bytes(), self.digit_output(3))
+
+    def test_a_path_that_is_not_utf8_is_in_the_json(self):
+        self.sign("--counter", "7")
+        path = self.folder / os.fsdecode(b"\xff.qplan")
+        shutil.copy(self.signed, path)
+        report = self.succeed_json("verify", path, "--key", self.pub, "--json")
+        self.assertEqual((report["plan"], report["counter"]), (str(self.folder / "\ufffd.qplan"), 7))
 
     def test_signing_again_replaces_the_signature(self):
         self.sign("--counter", "1")

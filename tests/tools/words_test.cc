@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "src/base/blob_format.h"
 #include "src/base/short_name.h"
 
@@ -49,6 +51,12 @@ TEST(Words, BlobFormatsThatAreNoLettersAreInHexadecimal) {
   EXPECT_EQ(four_characters(0x014d494c), "0x014d494c");
   EXPECT_EQ(four_characters(0xfe000000), "0xfe000000");
   EXPECT_EQ(four_characters(0), "0x00000000");
+}
+
+TEST(Words, JsonOfBytesThatAreNotUtf8) {
+  const nlohmann::ordered_json value = {{"plan", "\xff.qplan"}, {"counter", 7}};
+  EXPECT_EQ(json_text(value), "{\"plan\":\"\uFFFD.qplan\",\"counter\":7}");
+  EXPECT_EQ(json_page(value), "{\n  \"plan\": \"\uFFFD.qplan\",\n  \"counter\": 7\n}\n");
 }
 
 TEST(Words, LinesWithoutTheirIndentation) {
