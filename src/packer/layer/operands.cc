@@ -62,12 +62,12 @@ Clamp clip_clamp(const ir::Node& clip, ir::DType dtype) {
 bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
 bool is_quantized(ir::DType dtype) { return is_8_bit(dtype) || dtype == ir::kInt16; }
 
-QuantizedMultiplier checked_multiplier(double real) {
+QuantizedMultiplier checked_multiplier(double real, std::string_view between) {
   constexpr int32_t kMaxShift = 30;
   const QuantizedMultiplier result = quantize_multiplier(real);
   if (result.shift > kMaxShift) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    "its scales make a factor of 2^30 or more between accumulator and output");
+                    cat("its scales make a factor of 2^30 or more between ", between));
   }
   return result;
 }

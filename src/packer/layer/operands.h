@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernels/numeric/quantize_multiplier.h"
@@ -91,8 +92,9 @@ struct LayerScales {
   }
 };
 
-// The multiplier that kernels accept. PackError (QPLAN_MODEL_UNSUPPORTED) for one that is too large.
-QuantizedMultiplier checked_multiplier(double real);
+// The multiplier that kernels accept. PackError (QPLAN_MODEL_UNSUPPORTED) for one that is too large; between:
+// what it leads from and to, in that error's text.
+QuantizedMultiplier checked_multiplier(double real, std::string_view between = "accumulator and output");
 
 // An addition under tfl2 (docs/numerics/add.md): both inputs, shifted left by kAddLeftShift, are brought to
 // twice the larger scale, their sum to the output's.

@@ -85,6 +85,29 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"cpu.gather.indices", "(1, 3), int8",
                 "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"}));
 
+TEST(CpuRefusals, ScalesBeyondFixedPointAreNamedWithWhatWasExpected) {
+  const auto refused = [](const char* type, const char* body) {
+    return lower_refusal(main_text("%x: Tensor[" + std::string(type) + "]", body));
+  };
+  // Of 2^-26, which TFLite refuses; the next float32 is taken.
+  const char* const at_most = " is 1.4901161e-08, expected more than 2^-26 (1.4901161e-08)";
+  EXPECT_TRUE(mentions(refused("(1, 3), int8", "  qnn.log_softmax(%x, 1.4901161e-8f, 0, 0.0625f, 127)"),
+                       std::string("qnn.log_softmax: its input's scale") + at_most));
+  EXPECT_TRUE(
+      mentions(refused("(1, 3), int8", "  qnn.softmax(%x, 7.4505806e-9f, 0, 0.00390625f, -128, beta=2f)"),
+               std::string("qnn.softmax: its input's scale times beta") + at_most));
+  EXPECT_TRUE(mentions(refused("(2), int8", "  nn.integer_softmax(%x, input_scale=1.4901161e-8f)"),
+                       std::string("its input's scale times beta") + at_most));
+  EXPECT_EQ(refused("(1, 3), int8", "  qnn.log_softmax(%x, 1.4901163e-8f, 0, 0.0625f, 127)"), "");
+  EXPECT_EQ(refused("(1, 3), int8", "  qnn.softmax(%x, 1.4901163e-8f, 0, 0.00390625f, -128)"), "");
+  for (const char* output_scale : {"1e-8f", "1e-20f"}) {  // factors of 2^26 and 2^66
+    EXPECT_TRUE(mentions(
+        refused("(1, 3), int8",
+                ("  qnn.divide(%x, %x, 1f, 0, 1f, 0, " + std::string(output_scale) + ", 0)").c_str()),
+        "its scales make a factor of 2^23 or more between quotient and output"));
+  }
+}
+
 TEST(CpuRefusals, AllReasonsOfANodeAreKnown) {
   const ir::Module module =
       text::parse(main_text("%x: Tensor[(1, 2, 3), int8]",

@@ -249,7 +249,7 @@ void lower_mul(Lowering& lowering, const NodeSequence& sequence) {
 // float32 throughout, as TFLite's Prepare: docs/numerics/div.md.
 QuantizedMultiplier quotient_multiplier(const BinaryOperands& operands) {
   const float real = operands.scale1 / (operands.scale2 * operands.output_scale);
-  const QuantizedMultiplier multiplier = layer::checked_multiplier(static_cast<double>(real));
+  const QuantizedMultiplier multiplier = quantize_multiplier(static_cast<double>(real));
   if (multiplier.shift > DivArgs::kMaxShift)
     refuse(cat("its scales make a factor of 2^", DivArgs::kMaxShift, " or more between quotient and output"));
   return multiplier;

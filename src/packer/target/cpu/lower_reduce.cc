@@ -1,7 +1,9 @@
 // qnn.mean, qnn.sum, qnn.prod, max, min, argmax, argmin, qnn.l2_normalize: families mean, reduce_*, arg_*,
 // l2_normalization. qnn.softmax, qnn.log_softmax, nn.integer_softmax.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/mean/mean.h"
@@ -287,6 +289,7 @@ constexpr std::initializer_list<format::Contract> kSoftmaxContracts = {format::C
 
 // Differences to the maximum are Q5.26.
 constexpr int32_t kSoftmaxIntegerBits = 5;
+constexpr const char* kScaleTimesBeta = "its input's scale times beta";
 
 struct InputScaling {
   int32_t multiplier;
@@ -294,11 +297,18 @@ struct InputScaling {
   int32_t diff_min;
 };
 
-InputScaling input_scaling(double beta, double scale) {
+// factor: what a unit of the input is in the exponent; what: its name, in the error of one that TFLite
+// refuses.
+InputScaling input_scaling(double factor, const char* what) {
   constexpr double kMaxMultiplier = 2147483647.0;  // 2^31 - 1
-  const double real = beta * scale * static_cast<double>(1 << (31 - kSoftmaxIntegerBits));
+  const double real = factor * static_cast<double>(1 << (31 - kSoftmaxIntegerBits));
+  if (!(real > 1.0)) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<float>(factor)).ptr;
+    refuse(cat(what, " is ", std::string_view(digits, static_cast<size_t>(end - digits)),
+               ", expected more than 2^-26 (1.4901161e-08)"));
+  }
   const QuantizedMultiplier quantized = quantize_multiplier(real < kMaxMultiplier ? real : kMaxMultiplier);
-  if (quantized.shift < 0) refuse("its input's scale times beta is too small for fixed point");
   // The largest difference whose shifted value is at most 31 in Q5.26.
   const int64_t radius =
       (int64_t{(1 << kSoftmaxIntegerBits) - 1} << (31 - kSoftmaxIntegerBits)) >> quantized.shift;
@@ -320,9 +330,10 @@ SoftmaxParams tfl2_params(const Lowering& lowering, const ir::Node& node, ir::DT
   if (output.scale != 1.0f / 256.0f || output.zero_point != dtype.min()) {
     refuse("its output must have scale 1/256 and zero point " + std::to_string(dtype.min()));
   }
-  const InputScaling scaling =
-      input_scaling(static_cast<float>(op::attr_float(node, "beta")),
-                    lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
+  const InputScaling scaling = input_scaling(
+      static_cast<double>(static_cast<float>(op::attr_float(node, "beta"))) *
+          static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")),
+      kScaleTimesBeta);
   return {.contract = format::Contract_TFL2,
           .input_multiplier = scaling.multiplier,
           .input_left_shift = scaling.left_shift,
@@ -410,12 +421,11 @@ LogSoftmaxParams log_softmax_params(const Lowering& lowering, const ir::Node& no
   if (output.scale != 1.0f / 16.0f || output.zero_point != zero_point)
     refuse(cat("its output must have scale 1/16 and zero point ", zero_point));
   const InputScaling scaling = input_scaling(
-      1.0, static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")));
-  // What a unit of Q5.26 is in units of the input: below 1, as TFLite demands.
-  const double reverse = std::ldexp(1.0, 31 - scaling.left_shift) / scaling.multiplier;
-  if (!(reverse < 1.0)) refuse("its input's scale is too small for fixed point");
-  const QuantizedMultiplier multiplier = quantize_multiplier(reverse);
-  if (multiplier.shift > 0) refuse("its input's scale is too small for fixed point");
+      static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")),
+      "its input's scale");
+  // What a unit of Q5.26 is in units of the input: below 1, as TFLite demands, for float32 above 2^-26.
+  const QuantizedMultiplier multiplier =
+      quantize_multiplier(std::ldexp(1.0, 31 - scaling.left_shift) / scaling.multiplier);
   return {.input_multiplier = scaling.multiplier,
           .input_left_shift = scaling.left_shift,
           .diff_min = scaling.diff_min,
@@ -467,10 +477,12 @@ Softmax16Params softmax16_params(const ir::Node& node, bool is_wide) {
   const double scale = op::attr_float(node, "input_scale"), beta = op::attr_float(node, "beta");
   if (is_wide) {
     // A difference of 65535 is 10.
-    const QuantizedMultiplier multiplier = layer::checked_multiplier(scale * beta / (10.0 / 65535.0));
+    const QuantizedMultiplier multiplier =
+        layer::checked_multiplier(scale * beta / (10.0 / 65535.0), "input and exponent");
     return {.input_multiplier = multiplier.multiplier, .input_shift = multiplier.shift};
   }
-  const InputScaling scaling = input_scaling(static_cast<float>(beta), scale);
+  const InputScaling scaling =
+      input_scaling(static_cast<double>(static_cast<float>(beta)) * scale, kScaleTimesBeta);
   return {.input_multiplier = scaling.multiplier,
           .input_shift = scaling.left_shift,
           .diff_min = scaling.diff_min};

@@ -13,8 +13,8 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
   if (contract == format::Contract_F32E) {
     result.scale = input_scale / output_scale;
   } else {
-    result.quantized =
-        layer::checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));
+    result.quantized = layer::checked_multiplier(
+        static_cast<double>(input_scale) / static_cast<double>(output_scale), "input and output");
   }
   return result;
 }
