@@ -124,7 +124,7 @@ class SkeletonModel(unittest.TestCase):
                                        r"slot \d+\+0 int8\[1,8,8,24\] .*strides 2,2, pads 0,0,1,1, clamp -128\.\.127$")
         self.assertRegex(operators[-1], r"^0 dense 'classes' .* slot 2\+0 int8\[1,10\]")
         scratch = [bind["bytes"] for bind in regions[0]["binds"] if bind["use"] == "scratch"]
-        self.assertIn(f"slot 3: scratch, {scratch[0]} bytes", lines)
+        self.assertIn(f"slot 3: scratch, {scratch[0]:,} bytes", lines)
         self.assertEqual(self.succeed("npu", "disasm", plan, "--region", "1").splitlines(), lines[-5:])
         damaged = bytearray(plan.read_bytes())
         damaged[regions[0]["blob_offset"] + 100] ^= 1
