@@ -4,7 +4,7 @@
 #   ARCHITECTURE  Debian's name of it (default: arm64)
 # The test boards/python_aarch64 looks for one at build/sysroot/aarch64, or where QPLAN_BOARD_SYSROOT says. 60 MB are fetched.
 set -euo pipefail
-folder="${1:?usage: sysroot.sh FOLDER [ARCHITECTURE]}"
+folder="$(realpath -m "${1:?usage: sysroot.sh FOLDER [ARCHITECTURE]}")"
 architecture="${2:-arm64}"
 marker="$folder/.qplan_sysroot"  # written last, with the architecture
 if [[ -e $marker ]]; then
