@@ -114,8 +114,8 @@ __attribute__((always_inline)) constexpr uint64_t layout_half_index(uint64_t o, 
   return first + place / 2 * block * 2 + o % block / 2 * 4 + place % 2 * 2 + o % 2;
 }
 
-// Of the taps 0 .. extent - 1 along an axis those that come before the ones whose remainder by the stride is
-// `phase`, in the order of remainders.
+// Taps 0 .. extent - 1 of an axis are ordered by their remainder modulo the stride. Returns how many of them
+// have a remainder smaller than `phase`.
 __attribute__((always_inline)) constexpr uint64_t layout_taps_before(uint64_t phase, uint64_t stride,
                                                                      uint64_t extent) {
   const uint64_t more = extent % stride;

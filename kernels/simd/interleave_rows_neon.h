@@ -67,7 +67,7 @@ class RowInterleave {
     return vqtbl4q_u8(rows, order);
   }
 
-  // Of any number of rows: what is too much is written over by the next pixel.
+  // For any number of rows. Each store writes 16 bytes; the next pixel overwrites those beyond its own.
   void interleave_pixels(const uint8_t* first_row, size_t pitch, size_t columns, uint8_t* to) const {
     for (size_t x = 0; x < columns; ++x) {
       const uint8_t* from = first_row + x * pixel_bytes_;

@@ -1,4 +1,4 @@
-"""Finds and loads libqplan.so, or where there is none libqplan_runtime.so, once."""
+"""Finds and loads the shared library once: libqplan.so, or libqplan_runtime.so if there is no libqplan.so."""
 
 import ctypes
 import ctypes.util

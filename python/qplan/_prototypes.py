@@ -22,7 +22,7 @@ _PRE_VALUE = c.POINTER(PreValueHandle)
 _PRE_NODE = c.POINTER(PreNodeHandle)
 _POST_VALUE = c.POINTER(PostValueHandle)
 
-# name -> (result, arguments), of qplan.h and host.h: what every library has
+# name -> (result, arguments) of the functions of qplan.h and host.h, which every library has
 RUNTIME = {
     "qplan_api_version": (c.c_uint32, []),
     "qplan_status_name": (c.c_char_p, [c.c_int32]),
@@ -90,7 +90,7 @@ RUNTIME = {
     "qplan_openmp_pool_create": (_POOL, [c.c_uint32]),
     "qplan_openmp_pool_destroy": (None, [_POOL]),
 }
-# Likewise, of pack.h and npu_sim.h: what libqplan_runtime.so lacks
+# The same for pack.h and npu_sim.h, which libqplan_runtime.so lacks
 PACKER = {
     "qplan_npu_sim_driver": (c.c_void_p, [c.c_uint32]),
     "qplan_pack_file": (

@@ -38,8 +38,9 @@ int refuse(const char* text) {
 
 uint8_t* memory_at(uint64_t address) { return reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(address)); }
 
-// The hardware: what the payload says, on the memory behind the base addresses. Region 0 has constants, as
-// in all streams of Arm's compiler and of qplan; what the others hold the device cannot know.
+// Stands for the hardware: runs the command stream of the payload on the memory that the base addresses point
+// to. Region 0 holds constants, as in all streams of Arm's compiler and of qplan, and is not written; the
+// device does not know what the other regions hold.
 int run() {
   using namespace qplan::ethosu;
   sim::Memory memory(*device.config);
@@ -106,9 +107,9 @@ int ethosu_invoke_async(ethosu_driver* drv, const void* custom_data_ptr, const i
     base_addr[kFastMemory] = state.fast_memory;
   }
   if (reinterpret_cast<uintptr_t>(drv->payload.stream) % kAlignment != 0)
-    return refuse("the address of the stream is no multiple of 16");
+    return refuse("the address of the stream is not a multiple of 16");
   for (int r = 0; r < num_base_addr; ++r) {
-    if (base_addr[r] % kAlignment != 0) return refuse("a base address is no multiple of 16");
+    if (base_addr[r] % kAlignment != 0) return refuse("a base address is not a multiple of 16");
   }
   drv->base_addr = base_addr;
   drv->base_addr_size = base_addr_size;

@@ -44,7 +44,7 @@ const char* bind_slots(Device* device, const qplan_npu_submit& submit, Program* 
     if (bind.bytes < blob_slot(program->blob, bind.slot).bytes)
       return "ethos-u: submit binds less than the slot needs";
     if ((buffer->layout.device_address + bind.offset) % kAddressAlignment != 0)
-      return "ethos-u: submit binds an address that is no multiple of 16";
+      return "ethos-u: submit binds an address that is not a multiple of 16";
     program->bound[bind.slot] = {buffer, buffer->memory + bind.offset};
   }
   for (uint32_t a = 0; a < num_slots; ++a) {

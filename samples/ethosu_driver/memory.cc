@@ -6,7 +6,7 @@ namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 31;
 
-// Packed, row-major. False: there is no such tensor.
+// Fills in the layout of a packed, row-major tensor. Returns false if there is no such tensor.
 bool lay_out(const DLTensor& tensor, qplan_npu_layout* layout) {
   const uint64_t bits = uint64_t{tensor.dtype.bits} * tensor.dtype.lanes;
   if (tensor.ndim < 0 || tensor.ndim > QPLAN_NPU_MAX_DIMS || (tensor.ndim > 0 && tensor.shape == nullptr) ||

@@ -16,9 +16,9 @@ struct ethosu_driver;
 
 namespace qplan::ethosu::shim {
 
-// Of base addresses, which Arm's driver demands.
+// Arm's driver demands that base addresses are multiples of this.
 inline constexpr uint32_t kAddressAlignment = 16;
-// Of memory from hooks.alloc: no cache line is shared with something else.
+// Memory from hooks.alloc is aligned to a cache line, so that it shares none with other data.
 inline constexpr uint32_t kMemoryAlignment = 64;
 inline constexpr uint32_t kMaxDevices = 4;
 
@@ -48,7 +48,7 @@ struct Program {
 };
 
 struct Job {
-  uint64_t handle = 0;  // 0: there is none
+  uint64_t handle = 0;  // 0 if there is no job
   Program* program = nullptr;
   ethosu_driver* reserved = nullptr;  // null: it has ended, and wait has not reported it
   qplan_npu_status status = QPLAN_NPU_OK;
@@ -56,7 +56,7 @@ struct Job {
   void (*done)(void* user, qplan_npu_job job, qplan_npu_status status) = nullptr;
   void* user = nullptr;
   uint64_t submitted_ns = 0;
-  // As the CPU sees them. Arm's driver reads entry 2 even where a payload has fewer regions.
+  // Addresses as the CPU sees them. Arm's driver reads entry 2 even where a payload has fewer regions.
   uint64_t address[kMaxRegions] = {};
   size_t bytes[kMaxRegions] = {};
 };
@@ -94,7 +94,7 @@ class Locked {
 // 0 where there is no clock.
 uint64_t now_ns(const Device& device);
 bool is_cached(const Device& device);
-// Null where there is no memory left.
+// Returns null if there is no memory left.
 void* allocate(Device* device, uint64_t bytes);
 void give_back(Device* device, void* memory);
 // What the platform says: 0: the device cannot reach it. Arm's driver gets CPU addresses.

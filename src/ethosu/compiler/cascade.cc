@@ -155,7 +155,7 @@ class Chooser {
     const Made* made = nullptr;
     uint64_t excess = 0;
   };
-  // Of a value, as the cascades have it.
+  // When a value exists, in steps, and what it takes with the cascades that are chosen.
   struct Lifetime {
     uint32_t first = 0, last = 0, buffer_rows = 0;
     uint64_t bytes = 0;

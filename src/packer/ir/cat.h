@@ -1,6 +1,5 @@
 // cat("axis ", 3, " of ", type): one string of texts, whole numbers, dtypes and types, the same in every
 // locale.
-// locale.
 #ifndef QPLAN_SRC_PACKER_IR_CAT_H_
 #define QPLAN_SRC_PACKER_IR_CAT_H_
 

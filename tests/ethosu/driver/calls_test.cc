@@ -64,7 +64,7 @@ TEST(EthosuCoreDriverCalls, BindsAreChecked) {
       {{{0, 0, big, 0, 64}, {1, 0, big, 224, 64}}, "bytes beyond the buffer"},
       {{{0, 0, big, 0, 64}, {1, 0, big, UINT64_MAX, 64}}, "bytes beyond the buffer"},
       {{{0, 0, big, 0, 64}, {1, 0, small, 0, 32}}, "less than the slot needs"},
-      {{{0, 0, big, 0, 64}, {1, 0, big, 72, 64}}, "no multiple of 16"},
+      {{{0, 0, big, 0, 64}, {1, 0, big, 72, 64}}, "not a multiple of 16"},
       {{{0, 0, big, 0, 64}, {1, 0, big, 48, 64}}, "over something else"},
   };
   for (const auto& [binds, text] : cases) {

@@ -142,7 +142,7 @@ void import_squared_difference(OpContext& op) {
   for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
   import_binary<tflite::MulOptions>(op, "qnn.squared_difference");
 }
-// Of 8 bits: that of int32 rounds towards zero, which the IR has no operator for.
+// For 8 bits only: int32 quotients round towards zero, and the IR has no operator for that.
 void import_div(OpContext& op) {
   for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
   import_binary<tflite::DivOptions>(op, "qnn.divide");
