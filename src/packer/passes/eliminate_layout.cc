@@ -1,6 +1,6 @@
 // Reshapes and transposes that do nothing, or cancel: identities are dropped, chains become one, a transpose
 // that only moves extents of 1 is a reshape, and so is one joined with it; concatenations and splits of one
-// part are dropped.
+// part are dropped; a recurrent layer of one sample takes either order of steps and samples.
 #include <algorithm>
 #include <numeric>
 
@@ -82,6 +82,30 @@ bool rewrite_transpose(Rebuild& r, PreNode node, PassContext& context) {
   return true;
 }
 
+// A layer on the reshape of one sample's sequence [1, steps, k] to [steps, 1, k] reads the sequence itself.
+bool rewrite_time_major(Rebuild& r, PreNode node, PassContext& context) {
+  const bool has_choice =
+      node.op() != nullptr &&
+      std::ranges::any_of(node.op()->attrs, [](const op::AttrDef& def) { return def.name == "time_major"; });
+  if (!has_choice || !op::attr_bool(node.node(), "time_major")) return false;
+  const auto moved = r.post().producer(r[node.operand(0)], "reshape");
+  const ir::Shape& shape = r.pre().type(node.operand(0)).shape;  // [steps, batch, k]
+  if (!moved || r.post().type(moved->operand(0)).shape != ir::Shape{shape[1], shape[0], shape[2]} ||
+      shape[1] != 1)
+    return false;
+  std::vector<PostValue> operands = r.operands(node);
+  operands[0] = moved->operand(0);
+  ir::Attrs attrs = node.attrs();
+  attrs.set("time_major", false);
+  const std::vector<PostValue> results =
+      r.post().call_all(node.op()->name, operands, std::move(attrs), node.name());
+  const ir::Shape sequence = r.pre().type(node.result()).shape;
+  r.replace(node.result(), reshaped(r, results[0], sequence, node.name()));
+  for (size_t i = 1; i < results.size(); ++i) r.replace(node.result(i), results[i]);
+  context.fired("eliminate_layout", node.name(), "one sample, read without the reshape before it");
+  return true;
+}
+
 }  // namespace
 
 std::unique_ptr<ir::Function> run_eliminate_layout(const ir::Module&, const ir::Function& pre,
@@ -89,6 +113,7 @@ std::unique_ptr<ir::Function> run_eliminate_layout(const ir::Module&, const ir::
   return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
     if (node.is("reshape")) return rewrite_reshape(r, node, context);
     if (node.is("transpose")) return rewrite_transpose(r, node, context);
+    if (rewrite_time_major(r, node, context)) return true;
     const bool one_part =
         (node.is("concatenate") && node.num_operands() == 1) || (node.is("split") && node.num_results() == 1);
     if (!one_part) return false;

@@ -111,7 +111,7 @@ TEST_F(PipelineOnDigits, UnknownPassAndTargetAreErrorsThatListTheKnown) {
   } catch (const PackError& error) {
     EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(error.what())
-                  .rfind("dump after: no pass 'fold_nothing'; known: all, import, fold_constants", 0),
+                  .rfind("dump after: no pass 'fold_nothing'; known: all, import, fold_recurrence", 0),
               0u)
         << error.what();
   }
