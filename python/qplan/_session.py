@@ -282,7 +282,7 @@ class Session(Running):
 
         direction: "input" or "output". Nothing is copied, so an array must have the dtype and shape of
         plan.inputs[index] or plan.outputs[index], be C-contiguous and aligned: their empty() makes such arrays. The
-        session keeps it. With a bound input, call invoke(): run() writes its inputs itself.
+        session keeps it. Then call invoke(), or run() with the bound arrays themselves: it writes no bound input.
         """
         directions = {"input": _capi.INPUT, "output": _capi.OUTPUT}
         if direction not in directions:

@@ -56,8 +56,9 @@ class Running:
         """One inference: the outputs as a tuple of arrays.
 
         inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
-        must be the model's, nothing is converted (inputs[0].quantize does). out: arrays for the outputs, one or a
-        sequence, which are returned; None: new ones.
+        must be the model's, nothing is converted (inputs[0].quantize does). They are copied into the session, but for
+        inputs[0].array and arrays bound to the inputs, which it reads where they are. out: arrays for the outputs, one
+        or a sequence, which are returned; None: new ones.
 
         tensors: names of tensors that steps write, or the builtin all. Then the result is two things, the outputs and
         a dict of name to array. It is for looking inside: it runs in a session of its own, whose steps take longer.
@@ -73,7 +74,7 @@ class Running:
                         break
                 else:
                     for value, (view, _, _) in zip(inputs, views[0]):
-                        view[...] = value
+                        view[...] = value  # NumPy copies nothing where both are the same memory
                     arrays = None if out is None else self._outputs_of(out, views[1])
                     status = self._invoke(self._session)
                     if status < 0:
@@ -94,9 +95,11 @@ class Running:
 
     def _run_any(self, inputs, out):
         """run() in every other case: names, arrays of other kinds, bound inputs and outputs."""
+        values = self._ordered(inputs)
+        # A bound array is there already, and qplan_session_write refuses inputs that are bound.
         tensors = [
-            Tensor(self._input_array(info, index, value))
-            for index, (info, value) in enumerate(zip(self._plan.inputs, self._ordered(inputs)))
+            None if value is self._buffers.bound.get((_capi.INPUT, i)) else Tensor(self._input_array(info, i, value))
+            for i, (info, value) in enumerate(zip(self._plan.inputs, values))
         ]
         if out is None:
             outputs = tuple(numpy.empty(info.shape, info.dtype) for info in self._plan.outputs)
@@ -105,7 +108,8 @@ class Running:
         lib = library()
         session = self._handle()
         for index, tensor in enumerate(tensors):
-            self._check(lib.qplan_session_write(session, index, tensor.struct))
+            if tensor is not None:
+                self._check(lib.qplan_session_write(session, index, tensor.struct))
         self._check(lib.qplan_session_invoke(session))
         for index, output in enumerate(outputs):
             self._check(lib.qplan_session_read(session, index, Tensor(output).struct))

@@ -48,9 +48,10 @@ class SessionTensor:
     def array(self) -> numpy.ndarray:
         """The memory that the session reads or writes, as an array: nothing is copied.
 
-        Fill session.inputs[0].array, call invoke(), read session.outputs[0].array. The next run overwrites outputs, and
-        may overwrite inputs (inspect()["memory"]["overwrites_inputs"]). The array stays valid memory when the session is
-        closed. A bound array is returned itself.
+        Fill session.inputs[0].array, call invoke() or run() with this array, which copies no input then, and read
+        session.outputs[0].array. The next run overwrites outputs, and may overwrite inputs
+        (inspect()["memory"]["overwrites_inputs"]). The array stays valid memory when the session is closed. A bound
+        array is returned itself.
         """
         return self._session._array(self._direction, self._index)
 
