@@ -4,6 +4,10 @@
 //
 // One float32 product: the difference has at most 17 bits, so that it is also the product of the reals,
 // rounded once. docs/numerics/dequantize.md.
+//
+// The output has the order of the input, or the channels of the input, which are side by side, become planes:
+//
+//   out[image][channel][pixel] = dequantized(input[image][pixel][channel])
 #ifndef QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
 #define QPLAN_KERNELS_DEQUANTIZE_DEQUANTIZE_H_
 
@@ -16,11 +20,13 @@ namespace qplan {
 
 struct DequantizeArgs {
   Dtype dtype = Dtype::kOther;  // of the input: kU8, kS8, kS16
+  uint32_t channels = 1;        // planes of each image; 1: the order stays
   const void* input = nullptr;
   float* output = nullptr;
   uint64_t elements = 0;
   float scale = 1.0f;      // positive and finite
   int32_t zero_point = 0;  // of the dtype
+  uint64_t pixels = 0;     // of an image; of more than one channel
 };
 
 // Best first; the reference, which computes all that is bound, is the last.

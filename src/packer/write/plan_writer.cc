@@ -101,7 +101,7 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
 }
 
 // Whether a step has what version 1.8 added: a cascade that begins with a conversion, or has a layer between
-// two others that computes in the tile of the one before it; a quantize that moves channels.
+// two others that computes in the tile of the one before it; a quantize or dequantize that moves channels.
 bool needs_1_8(const target::Program& program, const target::ProgramStep& step) {
   for (size_t i = 0; i < step.layers.size(); ++i) {
     const uint16_t kernel = step.layers[i].kernel;
@@ -110,7 +110,7 @@ bool needs_1_8(const target::Program& program, const target::ProgramStep& step) 
     if (converts || (is_elementwise && i > 0 && i + 1 < step.layers.size())) return true;
   }
   if (!step.layers.empty()) return false;
-  return step.params.get_if<target::QuantizeParams>() != nullptr &&
+  return (step.kernel == kKernel_quantize || step.kernel == kKernel_dequantize) &&
          program.tensors[step.inputs[0]].type.shape != program.tensors[step.outputs[0]].type.shape;
 }
 

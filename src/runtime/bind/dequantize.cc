@@ -2,6 +2,7 @@
 
 #include <float.h>
 
+#include "src/runtime/bind/channel_order.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
@@ -16,7 +17,10 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.output(0, "output", dtype_bit(Dtype::kF32), kAnyRank, &output)) {
     return false;
   }
-  if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
+  if (input != output && !moves_channels(output, input)) {
+    return check.fail_output(0, "output")
+           << "has another shape than the input, and not that of the input with the last axis as axis 1";
+  }
   const format::DequantizeParams& params = check.params_as<format::DequantizeParams>();
   if (!(params.scale() > 0.0f && params.scale() <= FLT_MAX)) {
     return check.fail() << "scale is not a positive finite number";
@@ -31,9 +35,15 @@ qplan_status bind(const StepView& step, bool checked, DequantizeArgs& args, Erro
   args.dtype = step.input(0).dtype;
   args.input = step.input_data(0);
   args.output = static_cast<float*>(step.output_data(0));
-  args.elements = shape_of(step.input(0)).elements();
+  const Shape input = shape_of(step.input(0));
+  args.elements = input.elements();
   args.scale = params.scale();
   args.zero_point = params.zero_point();
+  // With one channel, or one pixel, the order stays.
+  if (moves_channels(shape_of(step.output(0)), input)) {
+    args.channels = input[input.rank - 1];
+    args.pixels = args.elements / input[0] / args.channels;
+  }
   return QPLAN_OK;
 }
 

@@ -2,6 +2,7 @@
 
 #include <float.h>
 
+#include "src/runtime/bind/channel_order.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
@@ -12,14 +13,6 @@ static_assert(static_cast<int>(QuantizeRounding::kDivAway) == format::QuantizeRu
                   static_cast<int>(QuantizeRounding::kDivEven) == format::QuantizeRule_DIV_EVEN &&
                   static_cast<int>(QuantizeRounding::kMulEven) == format::QuantizeRule_MUL_EVEN,
               "the plan's numbers");
-
-// Whether the output is the input [n,c,...] with the channels last. The shapes say so: they differ.
-bool moves_channels(const Shape& input, const Shape& output) {
-  if (input.rank < 3 || input.rank != output.rank || input == output) return false;
-  bool moves = input[0] == output[0] && input[1] == output[input.rank - 1];
-  for (uint32_t i = 2; i < input.rank; ++i) moves = moves && input[i] == output[i - 1];
-  return moves;
-}
 
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_QuantizeParams)) return false;

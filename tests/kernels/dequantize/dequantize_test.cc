@@ -83,6 +83,50 @@ TEST_P(DequantizeVariant, TakesTheSmallestAndTheLargestScale) {
   }
 }
 
+// Channels side by side become planes: numbers of pixels that do not fill a vector, several work items.
+TEST_P(DequantizeVariant, MakesPlanesOfChannels) {
+  uint64_t seed = 0;
+  for (const int64_t channels : {1, 2, 3, 21}) {
+    for (const Extents& pixels :
+         std::vector<Extents>{{1}, {15}, {67}, {3, 11}, {65, 33}, {7, 2, 3}, {9000}}) {
+      for (const int64_t images : {1, 3}) {
+        Random random(++seed);
+        DequantizeSpec spec;
+        spec.scale = 0.375f;
+        spec.zero_point = -3;
+        spec.input = {images};
+        spec.output = {images, channels};
+        int64_t count = 1;
+        for (const int64_t extent : pixels) {
+          spec.input.push_back(extent);
+          spec.output.push_back(extent);
+          count *= extent;
+        }
+        spec.input.push_back(channels);
+        if (spec.input == spec.output && channels > 1) continue;  // equal shapes: nothing moves
+        const auto x = random.full_range<int16_t>(images * channels * count);
+        const auto bytes = random.full_range<int8_t>(images * channels * count);
+        const auto expect = [&](const auto& values, TestStep step) {
+          if (!testing::run_step(step, kDequantizeFamily, *GetParam(), seed)) return;
+          std::vector<float> expected;
+          for (int64_t n = 0; n < images; ++n) {
+            for (int64_t c = 0; c < channels; ++c) {
+              for (int64_t p = 0; p < count; ++p) {
+                const int value = values[static_cast<size_t>((n * count + p) * channels + c)];
+                expected.push_back(0.375f * static_cast<float>(value + 3));
+              }
+            }
+          }
+          ASSERT_EQ(testing::output_values<float>(step), expected)
+              << images << " images of " << channels << " channels, " << count << " pixels";
+        };
+        expect(x, spec.make_of<int16_t>(x));
+        expect(bytes, spec.make_of<int8_t>(bytes));
+      }
+    }
+  }
+}
+
 TEST(Dequantize, BindRefusesWhatIsWrong) {
   // clang-format off
   testing::expect_refusals<DequantizeSpec>(kDequantizeFamily, {
@@ -90,6 +134,8 @@ TEST(Dequantize, BindRefusesWhatIsWrong) {
     {[](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(0).type_bits = 16; }; }, "input"},
     {[](DequantizeSpec& s) { s.tweak = [](TestStep& t) { t.tensor(1).type_code = 0; }; }, "output"},
     {[](DequantizeSpec& s) { s.output = {3, 2}; }, "another shape"},
+    {[](DequantizeSpec& s) { s.input = {1, 2, 3, 4}; s.output = {1, 3, 4, 2}; }, "the last axis as axis 1"},
+    {[](DequantizeSpec& s) { s.input = {1, 2, 3, 4}; s.output = {1, 4, 3, 2}; }, "the last axis as axis 1"},
     {[](DequantizeSpec& s) { s.scale = 0.0f; }, "scale"},
     {[](DequantizeSpec& s) { s.scale = INFINITY; }, "scale"},
     {[](DequantizeSpec& s) { s.scale = NAN; }, "scale"},

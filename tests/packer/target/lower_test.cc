@@ -163,12 +163,35 @@ TEST(LowerQuantize, TakesTheTransposeOfAnInputInPlanesIn) {
   EXPECT_EQ(kernels("2, 3, 4, 5", "0, 2, 3, 1", "%1"), "quantize");
   EXPECT_EQ(kernels("2, 3, 4", "0, 2, 1", "%1"), "quantize");
   EXPECT_EQ(kernels("2, 3, 4, 5", "0, 3, 1, 2", "%1"), "quantize transpose");
+  EXPECT_EQ(kernels_of(lower_text(
+                main_text("%x: Tensor[(2, 3, 4, 5), float32]",
+                          "  %0 = transpose(%x, axes=[0, 2, 3, 1]);\n"
+                          "  %1 = qnn.quantize(%0, 0.5f, 3, out_dtype=\"int8\", contract=\"f32e\");\n  %1"))),
+            "quantize");
   EXPECT_EQ(kernels("2, 3, 4, 5", "1, 2, 3, 0", "%1"), "quantize transpose");
   EXPECT_EQ(kernels("2, 3", "1, 0", "%1"), "quantize transpose");
   // What is read between them has to be somewhere.
   EXPECT_EQ(kernels("2, 3, 4, 5", "0, 2, 3, 1", "(%0, %1)"), "quantize transpose");
   // A step says by its shapes that channels move.
   EXPECT_EQ(kernels("2, 4, 4, 4", "0, 2, 3, 1", "%1"), "quantize transpose");
+}
+
+// One channel is in planes and at the end at once: the passes leave a reshape.
+TEST(LowerQuantize, TakesTheReshapeOfAnInputOfOneChannelIn) {
+  const std::string quantize = ", 0.5f, 3, out_dtype=\"int8\", contract=\"f32e\");\n  ";
+  const auto text = [&](const std::string& shape) {
+    return main_text(
+        "%x: Tensor[(1, 1, 2, 3), float32]",
+        "  %0 = reshape(%x, newshape=[" + shape + "]);\n  %1 = qnn.quantize(%0" + quantize + "%1");
+  };
+  EXPECT_EQ(kernels_of(lower_text(text("1, 2, 3, 1"))), "quantize");
+  EXPECT_EQ(kernels_of(lower_text(text("1, 3, 2, 1"))), "copy quantize");
+  EXPECT_EQ((run_text<int8_t>(text("1, 2, 3, 1"), std::vector<float>{0, 1, 2, 10, 20, 30})),
+            (std::vector<int8_t>{3, 5, 7, 23, 43, 63}));
+  const std::string after =
+      main_text("%x: Tensor[(1, 1, 2, 3), float32]",
+                "  %0 = qnn.quantize(%x" + quantize + "%1 = reshape(%0, newshape=[1, 2, 3, 1]);\n  %1");
+  EXPECT_EQ(kernels_of(lower_text(after)), "quantize");
 }
 
 TEST(LowerQuantize, MovesChannelsAsTheTransposeDoes) {
@@ -178,6 +201,42 @@ TEST(LowerQuantize, MovesChannelsAsTheTransposeDoes) {
                 "  %1 = transpose(%0, axes=[0, 2, 3, 1]);\n  %1");
   EXPECT_EQ((run_text<int8_t>(text, std::vector<float>{0, 1, 2, 10, 20, 30})),
             (std::vector<int8_t>{3, 23, 5, 43, 7, 63}));
+}
+
+TEST(LowerDequantize, TakesTheTransposeToAnOutputInPlanesIn) {
+  struct Case {
+    const char* shape;
+    const char* axes;
+    bool is_one;
+  };
+  for (const Case& c : {Case{"2, 3, 4, 5", "0, 3, 1, 2", true}, Case{"2, 3, 4", "0, 2, 1", true},
+                        Case{"2, 3, 4, 5", "0, 2, 3, 1", false}, Case{"2, 3, 4, 5", "3, 0, 1, 2", false},
+                        Case{"2, 3", "1, 0", false},
+                        // A step says by its shapes that channels move.
+                        Case{"2, 4, 4, 4", "0, 3, 1, 2", false}}) {
+    const std::string input = "%x: Tensor[(" + std::string(c.shape) + "), int8]";
+    const std::string transpose = ", axes=[" + std::string(c.axes) + "]);\n  ";
+    const auto kernels = [&](const std::string& body) {
+      return kernels_of(lower_text(main_text(input, body)));
+    };
+    const std::string after = "  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = transpose(%0" + transpose;
+    const std::string before = "  %0 = transpose(%x" + transpose + "  %1 = qnn.dequantize(%0, 0.5f, 3);\n  ";
+    EXPECT_EQ(kernels(after + "%1"), c.is_one ? "dequantize" : "dequantize transpose") << c.axes;
+    EXPECT_EQ(kernels(before + "%1"), c.is_one ? "dequantize" : "transpose dequantize") << c.axes;
+    // What is read between them has to be somewhere.
+    EXPECT_EQ(kernels(after + "(%0, %1)"), "dequantize transpose");
+    EXPECT_EQ(kernels(before + "(%0, %1)"), "transpose dequantize");
+  }
+}
+
+TEST(LowerDequantize, MovesChannelsAsTheTransposeDoes) {
+  for (const char* body :
+       {"  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = transpose(%0, axes=[0, 3, 1, 2]);\n  %1",
+        "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n  %1 = qnn.dequantize(%0, 0.5f, 3);\n  %1"}) {
+    EXPECT_EQ((run_text<float>(main_text("%x: Tensor[(1, 1, 3, 2), int8]", body),
+                               std::vector<int8_t>{3, 23, 5, 43, 7, 63})),
+              (std::vector<float>{0, 1, 2, 10, 20, 30}));
+  }
 }
 
 TEST(LowerUnary, AChainIsOneTable) {

@@ -1,5 +1,9 @@
 // qnn.quantize, qnn.dequantize, and qnn.requantize of an int32 tensor, accumulators that are the result of a
 // step among them: families quantize, dequantize and requantize.
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
@@ -26,14 +30,15 @@ format::QuantizeRule quantize_rule(const ir::Node& node) {
 Constraint known_rule(const std::string& prefix) {
   return {prefix + "rule", "the rounding rule is `div_away`, `div_even` or `mul_even`, or the contract's",
           kNothingToChange, [](const Matched& match) -> std::string {
-            const ir::Node& node = *node_of(match);
+            const ir::Node& node = *node_of(match, "qnn.quantize");
             if (op::attr_string(node, "rule").empty()) return "";
             return refusal_of([&] { quantize_rule(node); });
           }};
 }
 
 void check_cast(const Matched& match) {
-  const ir::Node& node = *node_of(match);
+  const ir::Node* quantize = node_of(match, "qnn.quantize");
+  const ir::Node& node = quantize != nullptr ? *quantize : *node_of(match, "qnn.dequantize");
   (void)match.lowering.scale(node.operands[cast::kScale], "the scale");
   (void)match.lowering.zero_point(node.operands[cast::kZeroPoint], "the zero point");
 }
@@ -62,33 +67,57 @@ void check_requantize(const Matched& match) {
   (void)accumulator_scales(match.lowering, node, is_f32e ? format::Contract_F32E : format::Contract_TFL2);
 }
 
-// Whether a transpose brings axis 1 to the end, where its operand has another shape than its result: by their
-// shapes the step says that it moves channels.
-bool moves_channels_last(const Lowering& lowering, const ir::Node& transpose) {
-  const std::vector<int64_t>& axes = op::attr_ints(transpose, "axes");
-  bool moves = axes.size() >= 3 && axes.front() == 0 && axes.back() == 1;
-  for (size_t i = 1; i + 1 < axes.size(); ++i) moves = moves && axes[i] == static_cast<int64_t>(i) + 1;
-  return moves && lowering.type(transpose.operands[0]).shape != lowering.type(transpose.results[0]).shape;
+// Whether a transpose, or a reshape of one channel, brings axis 1 of `planes` to the end of `last` (to_last),
+// or the last axis of `last` to axis 1 of `planes`. Equal shapes do not: a step says by its shapes that it
+// moves channels.
+bool moves_channels(const ir::Node& node, const ir::Shape& planes, const ir::Shape& last, bool to_last) {
+  const size_t rank = planes.size();
+  if (rank < 3 || last.size() != rank || planes == last) return false;
+  ir::Shape moved = planes;
+  std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
+  if (moved != last) return false;
+  if (node.op->name == "reshape") return planes[1] == 1;
+  ir::Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  std::rotate(axes.begin() + 1, to_last ? axes.begin() + 2 : axes.end() - 1, axes.end());
+  return op::attr_ints(node, "axes") == axes;
 }
 
-// With the transpose of a source's NCHW input, which the kernel does in the same pass.
-NodeSequence match_quantize(const Lowering& lowering, uint32_t node) {
-  if (!lowering.is(node, "qnn.quantize")) return {};
+// The conversion, and the transpose (or the reshape of one channel) that the kernel does in the same pass:
+// the passes leave it before or after the conversion. to_last: from the planes of a source's NCHW input; else
+// to those of an output.
+NodeSequence with_order(const Lowering& lowering, uint32_t node, std::string_view conversion, bool to_last) {
+  const auto is_order = [&](uint32_t index) {
+    if (!lowering.is(index, "transpose") && !lowering.is(index, "reshape")) return false;
+    const ir::Shape& from = lowering.type(lowering.node(index).operands[0]).shape;
+    const ir::Shape& to = lowering.type(lowering.node(index).results[0]).shape;
+    return moves_channels(lowering.node(index), to_last ? from : to, to_last ? to : from, to_last);
+  };
+  const bool begins = lowering.is(node, conversion);
+  if (!begins && !is_order(node)) return {};
   const uint32_t user = lowering.only_user(node);
-  if (!lowering.is(user, "transpose") || !moves_channels_last(lowering, lowering.node(user))) return {node};
-  return {node, user};
+  if (begins ? is_order(user) : lowering.is(user, conversion)) return {node, user};
+  return begins ? NodeSequence{node} : NodeSequence{};
+}
+
+const ir::Node& conversion_of(const Lowering& lowering, const NodeSequence& sequence, std::string_view name) {
+  return lowering.node(lowering.is(sequence.front(), name) ? sequence.front() : sequence.back());
+}
+
+NodeSequence match_quantize(const Lowering& lowering, uint32_t node) {
+  return with_order(lowering, node, "qnn.quantize", /*to_last=*/true);
 }
 
 std::vector<Constraint> constraints_of_quantize() {
   const std::string prefix = "cpu.quantize.";
-  return {contract_among(prefix, kCastContracts), known_rule(prefix), result_is_quantized(prefix),
-          scales_are_constants(prefix, check_cast)};
+  return {contract_among(prefix, kCastContracts, "qnn.quantize"), known_rule(prefix),
+          result_is_quantized(prefix), scales_are_constants(prefix, check_cast)};
 }
 
 void lower_quantize(Lowering& lowering, const NodeSequence& sequence) {
-  const ir::Node& node = lowering.node(sequence.front());
+  const ir::Node& node = conversion_of(lowering, sequence, "qnn.quantize");
   ProgramStep step = make_step(kKernel_quantize, node);
-  step.inputs = {lowering.tensor(node.operands[cast::kData])};
+  step.inputs = {lowering.tensor(lowering.node(sequence.front()).operands[cast::kData])};
   step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params =
       QuantizeParams{.rule = quantize_rule(node),
@@ -98,7 +127,7 @@ void lower_quantize(Lowering& lowering, const NodeSequence& sequence) {
 }
 
 NodeSequence match_dequantize(const Lowering& lowering, uint32_t node) {
-  return lowering.is(node, "qnn.dequantize") ? NodeSequence{node} : NodeSequence{};
+  return with_order(lowering, node, "qnn.dequantize", /*to_last=*/false);
 }
 
 std::vector<Constraint> constraints_of_dequantize() {
@@ -107,10 +136,10 @@ std::vector<Constraint> constraints_of_dequantize() {
 }
 
 void lower_dequantize(Lowering& lowering, const NodeSequence& sequence) {
-  const ir::Node& node = lowering.node(sequence.front());
+  const ir::Node& node = conversion_of(lowering, sequence, "qnn.dequantize");
   ProgramStep step = make_step(kKernel_dequantize, node);
-  step.inputs = {lowering.tensor(node.operands[cast::kData])};
-  step.outputs = {lowering.define(node.results[0])};
+  step.inputs = {lowering.tensor(lowering.node(sequence.front()).operands[cast::kData])};
+  step.outputs = {lowering.define(sequence_result(lowering, sequence))};
   step.params =
       DequantizeParams{.scale = lowering.scale(node.operands[cast::kScale], "the scale"),
                        .zero_point = lowering.zero_point(node.operands[cast::kZeroPoint], "the zero point")};

@@ -54,9 +54,10 @@ Constraint operand_is_quantized(const std::string& prefix, size_t operand) {
 }
 
 Constraint result_is_quantized(const std::string& prefix) {
-  return {prefix + "dtype", "the output is int8, uint8 or int16", kQuantize, [](const Matched& match) {
-            return dtype_violation(match.lowering.type(node_of(match)->results[0]).dtype);
-          }};
+  return {
+      prefix + "dtype", "the output is int8, uint8 or int16", kQuantize, [](const Matched& match) {
+        return dtype_violation(match.lowering.type(sequence_result(match.lowering, match.sequence)).dtype);
+      }};
 }
 
 Constraint one_quantized_dtype(const std::string& prefix) {
@@ -91,7 +92,7 @@ Constraint nhwc(const std::string& prefix) {
 
 Constraint scales_are_constants(const std::string& prefix, void (*read)(const Matched& match)) {
   return {prefix + "scales", "scales and zero points are constants that the kernel's multipliers can express",
-          kMakeConstant, [read](const Matched& match) { return refusal_of([&] { read(match); }); }};
+          kChooseScales, [read](const Matched& match) { return refusal_of([&] { read(match); }); }};
 }
 
 namespace {

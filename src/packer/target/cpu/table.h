@@ -20,6 +20,10 @@ inline constexpr const char* kQuantizeTo8Bits = "quantise the model to 8-bit int
 inline constexpr const char* kRunThePasses =
     "the packer's passes bring models into this form; do not skip any of them";
 inline constexpr const char* kMakeConstant = "run the model through a constant folder or bind it with --bind";
+inline constexpr const char* kChooseScales =
+    "quantise the model with other scales; where they are not constants, run it through a constant folder or "
+    "bind "
+    "them with --bind";
 
 // What `read` refuses, "" where it refuses nothing: for conditions on values that reading checks.
 template <typename Read>
@@ -43,7 +47,7 @@ Constraint contract_among(const std::string& prefix, std::initializer_list<forma
                           std::string_view op = {});
 // The dtype of the first node's operand, or of its result, is int8 or uint8.
 Constraint operand_is_8_bit(const std::string& prefix, size_t operand);
-// It is int8, uint8 or int16.
+// It is int8, uint8 or int16; the result is that of the last node.
 Constraint operand_is_quantized(const std::string& prefix, size_t operand);
 Constraint result_is_quantized(const std::string& prefix);
 // Both operands and the result have one dtype, int8, uint8 or int16.
