@@ -97,6 +97,21 @@ class Tune(CommandTest):
         self.refused(1, ["measured with 1 thread,", "--tuning-threads"], "pack", DIGITS, *output, "--tuning", log)
         self.assertNotIn("x.qplan", self.left_behind())
 
+    def test_a_log_of_another_model_does_not_fit_by_a_step_without_a_choice(self):
+        key = next(line["key"] for line in self.lines(self.tune(DIGITS)[0]) if line["key"].startswith("copy "))
+        default = {"key": key, "schedule": {}, "threads": 1, "ns": 5}
+        choice = {**default, "schedule": {"grain": 2}}
+        output = ("-o", self.folder / "x.qplan")
+
+        def log(*lines):
+            return self.file("log.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+
+        other = log(default, {**choice, "key": "k"}, {**default, "key": "k"})
+        self.refused(1, ["log.jsonl", "no line (of 3) for a step with a choice fits", "qplan tune"],
+                     "pack", DIGITS, *output, "--tuning", other)
+        self.succeed("pack", DIGITS, *output, "--tuning", log(default, choice))
+        self.succeed("pack", DIGITS, *output, "--tuning", log(default))  # a model whose steps have no choice
+
     def test_appends_to_the_log(self):
         log, _ = self.tune(DIGITS)
         before = log.read_text()

@@ -130,6 +130,7 @@ void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) 
     ++num_of_other_threads_;
     return;
   }
+  if (!schedule.empty()) keys_with_choice_.insert(key.get<std::string>());
   const auto layer = line.find("stage");
   lines_[key.get<std::string>()].push_back(
       {number, schedule, ns.get<uint64_t>(), layer != line.end() && *layer == "heat"});
@@ -138,7 +139,10 @@ void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) 
 target::StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel, const LogFunction& log) {
   const auto lines = lines_.find(key);
   if (lines == lines_.end()) return {};
-  used_ = true;
+  const bool is_of_use =
+      !inspect::knobs_of(kernel).empty() || keys_with_choice_.empty() || keys_with_choice_.contains(key);
+  used_ = used_ || is_of_use;
+  fits_without_choice_ = fits_without_choice_ || !is_of_use;
   for (const Line& line : lines->second) {
     try {
       return inspect::parse_schedule(kernel, line.schedule);
@@ -173,8 +177,8 @@ void TuningLog::check_used() const {
     text = none + "was measured with " + std::to_string(num_threads_) +
            (num_threads_ == 1 ? " thread" : " threads") + ", the number that is wanted (--tuning-threads)";
   } else {
-    text =
-        none + "fits a step of this model for this target; measure it with 'qplan tune' and the same options";
+    text = none + (fits_without_choice_ ? "for a step with a choice " : "") +
+           "fits a step of this model for this target; measure it with 'qplan tune' and the same options";
   }
   throw PackError(QPLAN_INVALID_ARGUMENT, "tuning '" + name_ + "': " + text);
 }

@@ -47,7 +47,8 @@ class TuningLog {
   // Whether there are lines with keys that begin so.
   bool has_keys_of(std::string_view prefix) const;
   // PackError (QPLAN_INVALID_ARGUMENT) where no line was of use: fastest() found none for any key it was
-  // asked for.
+  // asked for. Where the log has choices, a key of a family without knobs (a copy: every model has one) is
+  // of no use unless it has some.
   void check_used() const;
 
  private:
@@ -65,7 +66,9 @@ class TuningLog {
   std::set<size_t> warned_;
   uint32_t num_threads_;
   size_t num_lines_ = 0, num_of_other_threads_ = 0;
+  std::set<std::string, std::less<>> keys_with_choice_;  // of lines that set something
   bool used_ = false;
+  bool fits_without_choice_ = false;
 };
 
 }  // namespace qplan::schedule

@@ -107,6 +107,12 @@ TEST(Tuning, ALogThatFitsNothingIsAnError) {
             "(--tuning-threads)");
   EXPECT_EQ(refusal("\n"), "tuning 't.jsonl': has no measurements");
   EXPECT_EQ(refusal(other + line(key_of("conv2d"), Json::object(), 1)), "packed");
+  // A copy is in every model, and has one schedule.
+  const std::string copy = line(key_of("copy"), Json::object(), 1);
+  EXPECT_EQ(refusal(other + copy),
+            "tuning 't.jsonl': no line (of 2) for a step with a choice fits a step of this model for this "
+            "target; measure it with 'qplan tune' and the same options");
+  EXPECT_EQ(refusal(copy), "packed");
 }
 
 std::string heat(const std::string& key, const Json& schedule, uint64_t ns) {
