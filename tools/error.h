@@ -33,6 +33,12 @@ class Failure : public std::runtime_error {
   std::vector<std::string> details_;
 };
 
+// An operator, or something else of the model, that the packer does not support (QPLAN_MODEL_UNSUPPORTED).
+class UnsupportedModel : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 // Something about the command line alone.
 class UsageError : public std::runtime_error {
  public:

@@ -63,11 +63,15 @@ std::string cpu_text(const ExplainOptions& options, bool is_plan) {
                   "' is a plan for the CPU alone; leave --html out, or draw a model");
   }
   const std::string path = options.model.model;
-  const auto report =
-      is_plan
-          ? cpu_explain_json(PlanFile(path), options.model.custom_operators)
-          : cpu_explain_json(PlanFile(path, pack_model(options.model, options.placement, QPLAN_FUSE_AUTO)),
-                             options.model.custom_operators);
+  std::string bytes;
+  try {
+    if (!is_plan) bytes = pack_model(options.model, options.placement, QPLAN_FUSE_AUTO);
+  } catch (const UnsupportedModel&) {
+    // No plan, so no steps: the placement has all reasons, or fails as packing did.
+    return placement_text(options, options.json ? QPLAN_EXPLAIN_JSON : QPLAN_EXPLAIN_TEXT);
+  }
+  const auto report = is_plan ? cpu_explain_json(PlanFile(path), options.model.custom_operators)
+                              : cpu_explain_json(PlanFile(path, bytes), options.model.custom_operators);
   if (!options.json) return cpu_explain_text(report);
   // For a model the JSON includes the report of the placement, as with devices.
   auto json = is_plan ? nlohmann::ordered_json::object()

@@ -363,7 +363,9 @@ std::string pack_model(const ModelOptions& model, const PlacementOptions& placem
 void PackArguments::check(qplan_status status, const qplan_error& error) const {
   if (status < 0 && !error_text_.empty()) {
     const std::vector<std::string> lines = split_lines(error_text_);
-    throw Failure(lines.front(), {lines.begin() + 1, lines.end()});
+    const std::vector<std::string> details(lines.begin() + 1, lines.end());
+    if (status == QPLAN_MODEL_UNSUPPORTED) throw UnsupportedModel(lines.front(), details);
+    throw Failure(lines.front(), details);
   }
   tools::check(status, error, "");
 }

@@ -60,6 +60,12 @@ class Explain(CommandTest):
         self.assertEqual(slow_plan, fast_plan)
         self.refused(1, ["clock '100'", "with its unit"], "explain", DIGITS, "--target", "vta,clock=100, cpu")
 
+    def test_numbers_in_reasons_are_written_out(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 4, 4, 8), int8]) "
+                                     b"{ qnn.mul(%x, %x, 0.5f, 0, 0.5f, 0, 0.1f, 0) }")
+        text = self.succeed("explain", relay, "--target", "ethos-u55-128, cpu")
+        self.assertIn("not on ethos-u55-128: a multiplier of 2.5 [ethosu.mul.range]", text)
+
     def test_json_accounts_for_every_operator(self):
         report = self.succeed_json("explain", DIGITS, "--target", "vta,sram=quarter, cpu", "--json")
         self.assertEqual(sum(device["ops"] for device in report["devices"]), len(report["nodes"]))
@@ -98,6 +104,23 @@ class Explain(CommandTest):
         page = self.folder / "page.html"
         self.assertEqual(self.succeed("explain", DIGITS, "--html", page), "")
         self.assertIn("<title>digits.tflite: placement</title>", page.read_text(encoding="utf-8"))
+
+    def test_a_model_that_the_cpu_cannot_run_gets_the_report_with_the_reasons(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 3), int64]) { %0 = abs(%x); negative(%0) }")
+        for options in ((), ("--json",)):
+            result = run("explain", relay, *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("[warning] no plan can be made of this model: target 'cpu' cannot run 2 of 2 operators", result.stderr)
+            if options:
+                report = json.loads(result.stdout)
+                self.assertEqual([node["op"] for node in report["nodes"]], ["abs", "negative"])
+                self.assertNotIn("steps", report)
+            else:
+                self.assertIn("cpu 2 of 2 operators", result.stdout)
+                for operator in ("abs", "negative"):
+                    self.assertIn(f"not on cpu: no kernel computes it [cpu.op.{operator}]", result.stdout)
+        broken = self.file("broken.relay", b"def @main(%x: Tensor[(1, 3), int8]) { nothing(%x) }")
+        self.refused(1, ["broken.relay", "nothing"], "explain", broken)
 
     def test_says_why_a_step_is_slower(self):
         relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 2, 3, 4), int8]) { transpose(%x, axes=[0, 3, 1, 2]) }")

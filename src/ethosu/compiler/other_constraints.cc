@@ -173,7 +173,7 @@ Rows mul_constraints() {
                     const double real = static_cast<double>(scale_at(c, node, 2)) *
                                         static_cast<double>(scale_at(c, node, 4)) /
                                         static_cast<double>(scale_at(c, node, 6));
-                    return real < 1.0 ? "" : cat("a multiplier of ", real);
+                    return real < 1.0 ? "" : cat("a multiplier of ", static_cast<float>(real));
                   }});
   return rows;
 }
@@ -246,7 +246,7 @@ Rows mean_constraints() {
                     if (!are_scalars(c, mean, 1, 5)) return "";
                     const double ratio =
                         static_cast<double>(scale_at(c, mean, 1)) / static_cast<double>(scale_at(c, mean, 3));
-                    return ratio < 2.0 && ratio > 0.0 ? "" : cat("a ratio of ", ratio);
+                    return ratio < 2.0 && ratio > 0.0 ? "" : cat("a ratio of ", static_cast<float>(ratio));
                   }});
   return rows;
 }
@@ -263,7 +263,7 @@ Rows requantize_constraints() {
                     if (!are_scalars(c, node, 1, 5)) return "";
                     const double ratio =
                         static_cast<double>(scale_at(c, node, 1)) / static_cast<double>(scale_at(c, node, 3));
-                    return ratio > 0.0 && ratio < 256.0 ? "" : cat("a ratio of ", ratio);
+                    return ratio > 0.0 && ratio < 256.0 ? "" : cat("a ratio of ", static_cast<float>(ratio));
                   }});
   return rows;
 }

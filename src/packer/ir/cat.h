@@ -1,8 +1,8 @@
-// cat("axis ", 3, " of ", type): one string of texts, whole numbers, dtypes and types, the same in every
-// locale.
+// cat("axis ", 3, " of ", type): one string of texts, numbers, dtypes and types, the same in every locale.
 #ifndef QPLAN_SRC_PACKER_IR_CAT_H_
 #define QPLAN_SRC_PACKER_IR_CAT_H_
 
+#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <string>
@@ -23,6 +23,12 @@ inline void append(std::string* text, ir::DType dtype) { text->append(ir::to_str
 template <std::integral T>
 void append(std::string* text, T number) {
   text->append(std::to_string(number));
+}
+// The shortest text that reads back the same number. Without it a float would be taken as a char.
+template <std::floating_point T>
+void append(std::string* text, T number) {
+  char digits[64];
+  text->append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 }  // namespace detail
 

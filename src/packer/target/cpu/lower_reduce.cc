@@ -1,7 +1,6 @@
 // qnn.mean, qnn.sum, qnn.prod, max, min, argmax, argmin, qnn.l2_normalize: families mean, reduce_*, arg_*,
 // l2_normalization. qnn.softmax, qnn.log_softmax, nn.integer_softmax.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -303,10 +302,7 @@ InputScaling input_scaling(double factor, const char* what) {
   constexpr double kMaxMultiplier = 2147483647.0;  // 2^31 - 1
   const double real = factor * static_cast<double>(1 << (31 - kSoftmaxIntegerBits));
   if (!(real > 1.0)) {
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<float>(factor)).ptr;
-    refuse(cat(what, " is ", std::string_view(digits, static_cast<size_t>(end - digits)),
-               ", expected more than 2^-26 (1.4901161e-08)"));
+    refuse(cat(what, " is ", static_cast<float>(factor), ", expected more than 2^-26 (1.4901161e-08)"));
   }
   const QuantizedMultiplier quantized = quantize_multiplier(real < kMaxMultiplier ? real : kMaxMultiplier);
   // The largest difference whose shifted value is at most 31 in Q5.26.
