@@ -231,7 +231,7 @@ TEST(OpProperties, QuantisationMovesWithSignedness) {
     if (results_move && zero_point) move_scalar(*zero_point);
     if (const auto table = operand_with(*op, OperandRole::kTable)) {
       std::vector<uint8_t> bytes(operands[*table]->bytes().begin(), operands[*table]->bytes().end());
-      std::ranges::rotate(bytes, bytes.begin() + 128);
+      std::rotate(bytes.begin(), bytes.begin() + 128, bytes.end());
       operands[*table] = std::make_shared<const ir::Constant>(operands[*table]->type(), std::move(bytes));
     }
     const auto moved = run(node, operands);
