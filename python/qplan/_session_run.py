@@ -56,7 +56,7 @@ class Running:
         """One inference: the outputs as a tuple of arrays.
 
         inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
-        must be the model's, nothing is converted (inputs[0].quantize does). They are copied into the session, but for
+        must be the model's, nothing is converted (inputs[0].quantize does). They are copied into the session, except
         inputs[0].array and arrays bound to the inputs, which it reads where they are. out: arrays for the outputs, one
         or a sequence, which are returned; None: new ones.
 

@@ -43,8 +43,11 @@ class RootBuilder {
   Tables<format::Target> targets() {
     std::vector<Offset<format::Target>> targets;
     const auto add = [&](const std::string& name, const std::string& options) {
-      targets.push_back(
-          format::CreateTarget(builder_, builder_.CreateString(name), builder_.CreateString(options)));
+      // One after the other: compilers evaluate arguments in orders of their own, and bytes would follow
+      // them.
+      const auto options_text = builder_.CreateString(options);
+      const auto name_text = builder_.CreateString(name);
+      targets.push_back(format::CreateTarget(builder_, name_text, options_text));
     };
     add(contents_.profile.name, contents_.profile.options);
     for (const target::ProgramDevice& device : contents_.program.devices) add(device.name, device.options);
@@ -88,9 +91,9 @@ class RootBuilder {
     const target::ProgramTensor& tensor = contents_.program.tensors[t];
     Offset<format::Quantization> quantization = 0;
     if (!tensor.quantization.scales.empty()) {
-      quantization = format::CreateQuantization(builder_, builder_.CreateVector(tensor.quantization.scales),
-                                                builder_.CreateVector(tensor.quantization.zero_points),
-                                                tensor.quantization.axis);
+      const auto zero_points = builder_.CreateVector(tensor.quantization.zero_points);
+      const auto scales = builder_.CreateVector(tensor.quantization.scales);
+      quantization = format::CreateQuantization(builder_, scales, zero_points, tensor.quantization.axis);
     }
     const auto shape = builder_.CreateVector(tensor.type.shape);
     format::TensorBuilder table(builder_);
