@@ -117,16 +117,27 @@ class TorchTest(unittest.TestCase):
         self.assertEqual(len(digests), 1)
 
     def test_wrong_arguments_are_explained(self):
-        with self.assertRaisesRegex(qplan.Error, "expected a quantised torch.nn.Module"):
+        with self.assertRaisesRegex(qplan.Error, "expected a torch.nn.Module"):
             qplan.torch.pack(lambda x: x, self.example)
         with self.assertRaisesRegex(qplan.Error, "'x' is torch.float64, expected torch.float32"):
             qplan.torch.pack(torch.jit.freeze(torch.jit.trace(self.module, self.example).eval()), self.example.double())
         with self.assertRaisesRegex(qplan.Error, "--input-shape x="):
             qplan.pack(qplan.torch.archive(self.module, self.example)[0])
 
-    def test_float_modules_are_refused_by_operator(self):
-        with self.assertRaisesRegex(qplan.Error, "aten::"):
-            qplan.torch.pack(torch.nn.Conv2d(3, 8, 3), self.example)
+    def test_float_modules(self):
+        module = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU()).eval()
+        plan = qplan.torch.pack(module, self.example)
+        with qplan.Session(plan) as session, torch.no_grad():
+            (found,) = session.run(self.example.numpy())
+            numpy.testing.assert_allclose(found, module(self.example).numpy(), rtol=1e-5, atol=1e-6)
+
+    def test_operators_that_are_not_imported_are_named(self):
+        class Cumulative(torch.nn.Module):
+            def forward(self, x):
+                return torch.cummax(x, 1)[0]
+
+        with self.assertRaisesRegex(qplan.Error, "aten::cummax"):
+            qplan.torch.pack(Cumulative(), self.example)
 
 
 if __name__ == "__main__":

@@ -72,11 +72,13 @@ bool looks_like_onnx(std::span<const uint8_t> bytes);
 ir::Module import_onnx(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},
                        const ImportOptions& options = {});
 
-// Reads a TorchScript archive (.pt). README.md states what each operator becomes.
+// Reads an archive of PyTorch: TorchScript (.pt) or an exported program (.pt2). README.md states what each
+// operator becomes.
 
 // The model as a module with one function, "main". The bytes are untrusted; nothing in them is executed. name
 // appears in error texts: the file's. TorchScript does not record the types of inputs: each must be in
-// options.input_types or options.bindings. PackError: QPLAN_MODEL_INVALID for a damaged file,
+// options.input_types or options.bindings. An exported program does, and an open first extent is 1, or what
+// options.input_types says. PackError: QPLAN_MODEL_INVALID for a damaged file,
 // QPLAN_MODEL_UNSUPPORTED with the list of everything in it that qplan does not import,
 // QPLAN_INVALID_ARGUMENT for inputs that the options leave open or name wrongly.
 ir::Module import_pytorch(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},

@@ -5,6 +5,9 @@
 #include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/evaluator.h"
+#include "src/packer/import/pytorch/exported_archive.h"
+#include "src/packer/import/pytorch/exported_graph.h"
+#include "src/packer/import/pytorch/exported_json.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 
@@ -68,15 +71,11 @@ std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOp
   return values;
 }
 
-// The tensors that forward returns: one, or a tuple or list of them.
-void finish(Archive& archive, ir::Function& main, Ref returned) {
-  pt::ValueTable& values = archive.values();
-  std::vector<Ref> refs = {returned};
-  if (const std::vector<Ref>* items = pt::items_of(values, returned)) refs = *items;
+void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<Ref>& returned) {
   std::vector<ir::ValueId> outputs;
   std::vector<std::string> names;
-  if (refs.empty()) invalid("'forward' returns no value");
-  for (const Ref ref : refs) {
+  if (returned.empty()) invalid("the model returns no value");
+  for (const Ref ref : returned) {
     const Flow* flow = values.get<Flow>(ref);
     if (flow == nullptr) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("output ", outputs.size(), " is ",
@@ -105,43 +104,67 @@ void log_biases(const pt::BiasCounts& counts, const std::string& place, const Lo
 
 // What the unsupported operators reveal about the model's quantisation.
 std::vector<std::string> model_notes(const importer::UnsupportedList& unsupported) {
-  if (unsupported.mentions("_dynamic")) {
+  if (unsupported.mentions("_dynamic") || unsupported.mentions("choose_qparams")) {
     return {
         "the model is quantised dynamically: the scales of its activations would be found while it runs; "
-        "quantise it "
-        "statically (torch.ao.quantization: prepare, run it on sample data, convert)"};
-  }
-  for (const char* layer :
-       {"aten::conv2d", "aten::_convolution", "aten::convolution", "aten::linear", "aten::addmm"}) {
-    if (!unsupported.mentions(layer)) continue;
-    return {cat("the model has layers in float32 (", layer,
-                "), which are not quantised; quantise it statically (torch.ao.quantization: prepare, run it "
-                "on sample "
-                "data, convert)")};
+        "quantise it statically (torch.ao.quantization: prepare, run it on sample data, convert)"};
   }
   return {};
 }
 
-ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
-                          const ImportOptions& options) {
-  Archive archive(bytes);
+void throw_if_missing(const pt::OperatorCalls& calls, const std::string& hint) {
+  const importer::UnsupportedList& unsupported = calls.unsupported();
+  if (unsupported.empty()) return;
+  throw PackError(
+      QPLAN_MODEL_UNSUPPORTED,
+      importer::with_notes(model_notes(unsupported), unsupported.text() + (hint.empty() ? "" : "\n") + hint));
+}
+
+// TorchScript: what forward returns is one tensor, or a tuple or list of them.
+void import_script(importer::ZipArchive zip, ir::Function& main, const std::string& place,
+                   const LogFunction& log, const ImportOptions& options) {
+  Archive archive(std::move(zip));
   const std::string hint = archive.is_frozen() ? "" : kFreezeHint;
-  ir::Module module;
-  ir::Function& main = module.add_function("main");
   try {
     const std::vector<Ref> inputs = add_inputs(archive, main, options);
-    Evaluator evaluator(archive, main, log);
-    const Ref returned = evaluator.run(inputs);
-    if (!evaluator.unsupported().empty()) {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, importer::with_notes(model_notes(evaluator.unsupported()),
-                                                                    evaluator.unsupported().text() +
-                                                                        (hint.empty() ? "" : "\n") + hint));
-    }
-    finish(archive, main, returned);
-    log_biases(evaluator.biases(), place, log);
+    pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
+    const Ref returned = Evaluator(archive, calls).run(inputs);
+    throw_if_missing(calls, hint);
+    const std::vector<Ref>* items = pt::items_of(archive.values(), returned);
+    finish(archive.values(), main, items == nullptr ? std::vector<Ref>{returned} : *items);
+    log_biases(calls.biases(), place, log);
   } catch (const importer::Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     "a model with " + use.reason + (hint.empty() ? "" : "\n") + hint);
+  }
+}
+
+void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunction& log,
+                     const ImportOptions& options) {
+  try {
+    pt::ExportedArchive archive(std::move(zip));
+    pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
+    const ir::Json& module = pt::object_member(archive.program(), "graph_module");
+    pt::ExportedGraph graph(calls, pt::exported_inputs(archive, calls, options));
+    graph.run(pt::object_member(module, "graph"));
+    const std::vector<Ref> outputs = graph.outputs(pt::object_member(module, "signature"));
+    throw_if_missing(calls, "");
+    finish(archive.values(), main, outputs);
+    set_io_quantization(main, /*canonical=*/false);
+  } catch (const importer::Unsupported& use) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, "a model with " + use.reason);
+  }
+}
+
+ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
+                          const ImportOptions& options) {
+  importer::ZipArchive zip(bytes);
+  ir::Module module;
+  ir::Function& main = module.add_function("main");
+  if (pt::is_exported(zip)) {
+    import_exported(std::move(zip), main, log, options);
+  } else {
+    import_script(std::move(zip), main, place, log, options);
   }
   return module;
 }

@@ -126,7 +126,8 @@ uint32_t crc_of(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-ZipArchive::ZipArchive(std::span<const uint8_t> bytes) : bytes_(bytes) {
+ZipArchive::ZipArchive(std::span<const uint8_t> bytes, uint64_t file_bytes)
+    : bytes_(bytes), file_bytes_(file_bytes) {
   const uint64_t end = find_end(bytes);
   Fields fields(bytes, end, kEndBytes, "the end record");
   fields.skip(4);
@@ -220,7 +221,7 @@ std::span<const uint8_t> ZipArchive::read(std::string_view name) {
     if (entry.method == kStored && entry.size != entry.packed_size)
       invalid("it is stored, but its two sizes differ");
     // Entries may share bytes, and a few deflated ones stand for any number: both are bounded by one budget.
-    if (entry.size > content_budget(bytes_.size()) - charged_) {
+    if (entry.size > content_budget(file_bytes_) - charged_) {
       invalid(cat("the entries take more than ", kContentBytesPerFileByte, " times the file's size"));
     }
     charged_ += entry.size;

@@ -24,7 +24,9 @@ constexpr uint64_t content_budget(uint64_t file_size) {
 class ZipArchive {
  public:
   // Reads the central directory. The bytes must outlive the archive. PackError (QPLAN_MODEL_INVALID).
-  explicit ZipArchive(std::span<const uint8_t> bytes);
+  explicit ZipArchive(std::span<const uint8_t> bytes) : ZipArchive(bytes, bytes.size()) {}
+  // A zip that is an entry of another: file_bytes is the size of the file, by which the contents are limited.
+  ZipArchive(std::span<const uint8_t> bytes, uint64_t file_bytes);
 
   const std::string& first_name() const { return first_name_; }
   bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
@@ -54,6 +56,7 @@ class ZipArchive {
   std::span<const uint8_t> packed(std::string_view name, const Entry& entry) const;
 
   std::span<const uint8_t> bytes_;
+  uint64_t file_bytes_;
   std::map<std::string, Entry, std::less<>> entries_;
   std::string first_name_;
   uint64_t charged_ = 0;

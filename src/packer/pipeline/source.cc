@@ -21,7 +21,7 @@ bool is_tflite(std::span<const uint8_t> model) {
   return model.size() >= 8 && std::memcmp(&model[4], "TFL3", 4) == 0;
 }
 
-// A zip: of its kinds only TorchScript archives are models.
+// A zip: of its kinds only PyTorch's archives are models.
 bool is_pytorch(std::span<const uint8_t> model) {
   return model.size() >= 4 && std::memcmp(model.data(), "PK\3\4", 4) == 0;
 }
@@ -62,7 +62,7 @@ bool is_relay(std::span<const uint8_t> model) {
 
 constexpr Format kFormats[] = {
     {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
-    {"PyTorch (.pt, a zip of TorchScript)", is_pytorch, import_pytorch},
+    {"PyTorch (.pt of TorchScript, .pt2 of torch.export: a zip)", is_pytorch, import_pytorch},
     {"ONNX (.onnx, a ModelProto)", looks_like_onnx, import_onnx},
     {"Relay text ('def @main')", is_relay, import_relay},
 };

@@ -76,16 +76,6 @@ TEST(PytorchImport, OtherFilesOfPytorchAreToldApart) {
   EXPECT_EQ(
       import_text(saved.build(), {}).find("-49: pytorch: 'net.pt': the file holds pickled Python objects"),
       0u);
-  ZipBuilder exported;
-  exported.add("net/archive_format", to_bytes("pt2"));
-  const std::string refusal =
-      "-49: pytorch: 'net.pt': the file is an exported program (.pt2), not TorchScript; export it to ONNX, "
-      "or "
-      "save the quantised module with m = torch.jit.freeze(torch.jit.script(m.eval())), m.save('model.pt')";
-  EXPECT_EQ(import_text(exported.build(), {}), refusal);
-  ZipBuilder older;  // without a folder
-  older.add("serialized_exported_program.json", to_bytes("{}"));
-  EXPECT_EQ(import_text(older.build(), {}), refusal);
   ZipBuilder other;
   other.add("readme.txt", to_bytes("hello"));
   EXPECT_EQ(import_text(other.build(), {}),

@@ -116,8 +116,7 @@ TEST(PytorchPickle, AListMayHoldItself) {
 TEST(PytorchPickle, NamesThatNoModelNeedsAreRefused) {
   PickleWriter p;
   p.global("os", "system").op('(').text("echo owned > /tmp/owned").op('t').op('R');
-  EXPECT_EQ(error_of(p),
-            "byte 2: the pickle names 'os.system', which no TorchScript archive needs; it was not executed");
+  EXPECT_EQ(error_of(p), "byte 2: the pickle names 'os.system', which no network needs; it was not executed");
   PickleWriter q;
   q.global("torch", "BFloat16Storage");
   EXPECT_EQ(error_of(q), "byte 2: 'torch.BFloat16Storage' is a storage of a type that qplan does not read");

@@ -15,26 +15,13 @@ namespace {
 using importer::in_quotes;
 using importer::invalid;
 
-// All entries are in one folder, named after the file that was written.
-std::string prefix_of(const std::string& first_name) {
-  const size_t slash = first_name.find('/');
-  return slash == std::string::npos ? "" : first_name.substr(0, slash + 1);
-}
-
 [[noreturn]] void refuse_other_kind(const importer::ZipArchive& zip, const std::string& prefix) {
   if (zip.has(prefix + "data.pkl")) {
     throw PackError(
         QPLAN_MODEL_UNSUPPORTED,
         "the file holds pickled Python objects (torch.save), not TorchScript; save the model with m = "
-        "torch.jit.freeze(torch.jit.script(m.eval())), m.save('model.pt')");
-  }
-  for (const char* name : {"models/model.json", "serialized_exported_program.json", "archive_format"}) {
-    if (zip.has(prefix + name) || zip.has(name)) {
-      throw PackError(
-          QPLAN_MODEL_UNSUPPORTED,
-          "the file is an exported program (.pt2), not TorchScript; export it to ONNX, or save the quantised "
-          "module with m = torch.jit.freeze(torch.jit.script(m.eval())), m.save('model.pt')");
-    }
+        "torch.jit.freeze(torch.jit.script(m.eval())), m.save('model.pt'), or export it: "
+        "torch.export.save(torch.export.export(m.eval(), inputs), 'model.pt2')");
   }
   invalid("the zip has no constants.pkl: it is no TorchScript archive");
 }
@@ -51,8 +38,13 @@ Ref read_pickle_entry(importer::ZipArchive& zip, const std::string& entry, const
 
 }  // namespace
 
-Archive::Archive(std::span<const uint8_t> bytes)
-    : zip_(bytes), prefix_(prefix_of(zip_.first_name())), tensors_(zip_, values_) {
+std::string prefix_of(const importer::ZipArchive& zip) {
+  const size_t slash = zip.first_name().find('/');
+  return slash == std::string::npos ? "" : zip.first_name().substr(0, slash + 1);
+}
+
+Archive::Archive(importer::ZipArchive zip)
+    : zip_(std::move(zip)), prefix_(prefix_of(zip_)), tensors_(zip_, values_) {
   if (!zip_.has(prefix_ + "constants.pkl") || !zip_.has(prefix_ + "data.pkl"))
     refuse_other_kind(zip_, prefix_);
   module_ = read_pickle_entry(zip_, prefix_ + "data.pkl", prefix_ + "data/", values_);

@@ -1,15 +1,18 @@
 // A TorchScript archive (.pt): a zip with data.pkl (the module), constants.pkl (CONSTANTS of the code),
-// storages and code/**.py. The file is untrusted.
+// storages and code/**.py; and its pickles and tensors, which exported programs (exported_archive.h) have
+// too. The file is untrusted.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/import/pytorch/script_parser.h"
@@ -32,8 +35,15 @@ struct TensorScales {
 
 class TensorReader {
  public:
+  // The bytes of the storage with this key.
+  using Storages = std::function<std::span<const uint8_t>(const std::string& key)>;
+
+  // file_bytes: size of the archive, by which the contents of the tensors are limited.
+  TensorReader(Storages storages, uint64_t file_bytes, const ValueTable& values)
+      : storages_(std::move(storages)), file_bytes_(file_bytes), values_(values) {}
   TensorReader(importer::ZipArchive& archive, const ValueTable& values)
-      : archive_(archive), values_(values) {}
+      : TensorReader([&archive](const std::string& key) { return archive.read(key); }, archive.size_bytes(),
+                     values) {}
 
   ScalarType type(const Tensor& tensor) const;
   // Row-major, packed, whatever the strides. PackError where sizes, strides and offset do not fit the storage
@@ -48,7 +58,8 @@ class TensorReader {
  private:
   std::vector<uint8_t> gather(const Tensor& tensor);
 
-  importer::ZipArchive& archive_;
+  Storages storages_;
+  uint64_t file_bytes_;
   const ValueTable& values_;
   uint64_t charged_ = 0;
 };
@@ -57,7 +68,7 @@ class Archive {
  public:
   // Reads both pickles. PackError: QPLAN_MODEL_INVALID for damage, QPLAN_MODEL_UNSUPPORTED for a zip that is
   // another kind of PyTorch file.
-  explicit Archive(std::span<const uint8_t> bytes);
+  explicit Archive(importer::ZipArchive zip);
 
   ValueTable& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
@@ -84,7 +95,10 @@ class Archive {
   std::map<std::string, std::unique_ptr<ScriptFile>, std::less<>> files_;
 };
 
-// The names that a pickle of a TorchScript archive may use, and what calling one of them means.
+// All entries of a zip of PyTorch are in one folder, named after the file that was written: "net/", or "".
+std::string prefix_of(const importer::ZipArchive& zip);
+
+// The names that a pickle of an archive may use, and what calling one of them means.
 
 // "torch._utils._rebuild_tensor_v2", "__torch__.Net", "torch.FloatStorage", ...
 bool is_known_name(std::string_view name);
@@ -96,9 +110,9 @@ std::optional<ScalarType> storage_type(std::string_view name);
 // not fit.
 Ref build(std::string_view name, const std::vector<Ref>& arguments, ValueTable& values);
 
-// Reads the pickles of TorchScript archives (data.pkl, constants.pkl): protocol 2, the opcodes that PyTorch's
-// own pickler writes. Nothing is looked up, imported or called: GLOBAL gives an inert name from a fixed list,
-// REDUCE knows what a handful of those names build, and any other name is refused.
+// Reads the pickles of TorchScript archives (data.pkl, constants.pkl) and of torch.save: protocol 2, the
+// opcodes that PyTorch's own pickler writes. Nothing is looked up, imported or called: GLOBAL gives an inert
+// name from a fixed list, REDUCE knows what a handful of those names build, and any other name is refused.
 
 // The value that the pickle makes, in the table. storage_prefix: before the key of a storage in the archive's
 // names, "net/constants/". PackError (QPLAN_MODEL_INVALID) with the byte at which something is wrong.

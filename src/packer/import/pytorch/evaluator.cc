@@ -30,35 +30,6 @@ std::string joined(const std::string& path, const std::string& name, char separa
   return path + separator + importer::clean_name(name);
 }
 
-// Where the row's argument names put the arguments of a call.
-std::vector<Ref> in_order(const ImportRow& row, const std::vector<Argument>& arguments) {
-  std::vector<Ref> ordered;
-  std::string_view names = row.arguments;
-  size_t next = 0;  // positional argument
-  while (!names.empty()) {
-    const size_t space = names.find(' ');
-    const std::string_view name = names.substr(0, space);
-    names = space == std::string_view::npos ? std::string_view() : names.substr(space + 1);
-    Ref found;
-    if (next < arguments.size() && arguments[next].name.empty()) {
-      found = arguments[next++].value;
-    } else {
-      for (const Argument& argument : arguments) {
-        if (argument.name == name) found = argument.value;
-      }
-    }
-    ordered.push_back(found);
-  }
-  size_t used = 0;
-  for (const Ref ref : ordered) used += ref.valid() ? 1 : 0;
-  if (used != arguments.size())
-    throw Unsupported{"arguments other than (" + std::string(row.arguments) + ")"};
-  return ordered;
-}
-
-// PyTorch's "relu_" writes its result over its operand; "__is__" does not.
-bool is_in_place(std::string_view name) { return name.ends_with('_') && !name.ends_with("__"); }
-
 }  // namespace
 
 class Evaluator::Depth {
@@ -76,24 +47,6 @@ class Evaluator::Depth {
   Evaluator* evaluator_;
 };
 
-void Evaluator::charge(size_t steps) {
-  steps_ += steps;
-  if (steps_ > kMaxSteps) invalid(cat("the code takes more than ", kMaxSteps, " steps: it is no network"));
-}
-
-bool Evaluator::mentions_unknown(const std::vector<Argument>& arguments) {
-  for (const Argument& argument : arguments) {
-    if (values().get<Unknown>(argument.value) != nullptr) return true;
-    const std::vector<Ref>* items = items_of(values(), argument.value);
-    if (items == nullptr) continue;
-    charge(items->size());
-    for (const Ref item : *items) {
-      if (values().get<Unknown>(item) != nullptr) return true;
-    }
-  }
-  return false;
-}
-
 Ref Evaluator::run(const std::vector<Ref>& inputs) {
   const std::string class_name = values().get<Object>(archive_.module())->class_name;
   std::vector<Argument> arguments;
@@ -108,11 +61,6 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
   } catch (const Unsupported& use) {
     return not_imported(use.reason, "forward");
   }
-}
-
-Ref Evaluator::not_imported(const std::string& what, const std::string& node_name) {
-  unsupported_.add(what, in_quotes(node_name));
-  return values().add(Unknown{});
 }
 
 // -- statements
@@ -214,9 +162,9 @@ void Evaluator::store(Scope& scope, ExprId target, Ref value) {
 void Evaluator::name_value(const Scope& scope, const std::string& variable, Ref value) {
   const Flow* flow = values().get<Flow>(value);
   if (flow == nullptr) return;
-  const ir::Value& known = function_.value(flow->value);
+  const ir::Value& known = calls_.function().value(flow->value);
   if (known.kind != ir::ValueKind::kResult || !known.name.empty()) return;
-  function_.set_value_name(flow->value, joined(scope.path, variable, '/'));
+  calls_.function().set_value_name(flow->value, joined(scope.path, variable, '/'));
 }
 
 // "features.0/input3", followed by the operator where the statement contains several.
@@ -342,12 +290,12 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   // The namespaces as PyTorch's operators have them.
   if (name.starts_with("torch.")) {
     const std::string op = "aten::" + name.substr(6);
-    return call_operator(op, arguments, node_name(scope, id, op));
+    return calls_.call(op, arguments, node_name(scope, id, op));
   }
   if (name.starts_with("ops.")) {
     std::string op = name.substr(4);
     if (const size_t dot = op.find('.'); dot != std::string::npos) op.replace(dot, 1, "::");
-    return call_operator(op, arguments, node_name(scope, id, op));
+    return calls_.call(op, arguments, node_name(scope, id, op));
   }
   return call_builtin(name, arguments, node_name(scope, id, name));
 }
@@ -355,7 +303,7 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
 Ref Evaluator::call_builtin(const std::string& name, const std::vector<Argument>& arguments,
                             const std::string& node_name) {
   if (name == "uninitialized") return values().add(None{});
-  if (mentions_unknown(arguments)) return values().add(Unknown{});
+  if (calls_.mentions_unknown(arguments)) return values().add(Unknown{});
   if ((name == "annotate" || name == "unchecked_cast") && arguments.size() == 1) return arguments[0].value;
   if (name == "getattr" && arguments.size() == 2) {
     if (const auto* attribute_name = values().get<std::string>(arguments[1].value)) {
@@ -373,26 +321,10 @@ Ref Evaluator::call_builtin(const std::string& name, const std::vector<Argument>
       if (*text == "-inf") return values().add(-kInfinity);
     }
     for (const char* conversion : {"int", "float", "bool"}) {
-      if (name == conversion) return call_operator("prim::" + name, arguments, node_name);
+      if (name == conversion) return calls_.call("prim::" + name, arguments, node_name);
     }
   }
   return not_imported("function " + in_quotes(name), node_name);
-}
-
-Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument>& arguments,
-                             const std::string& node_name) {
-  const ImportRow* row = find_row(name);
-  if (row == nullptr) return not_imported(name, node_name);
-  if (mentions_unknown(arguments)) return values().add(Unknown{});
-  try {
-    OpContext op(*this, name, node_name, in_order(*row, arguments));
-    const Ref result = row->import_op(op);
-    return is_in_place(name) ? op.write_back(result) : result;
-  } catch (const Unsupported& use) {
-    return not_imported(name + " with " + use.reason, node_name);
-  } catch (const PackError& error) {
-    throw PackError(error.status(), name + " " + in_quotes(node_name) + ": " + error.what());
-  }
 }
 
 // -- objects and containers

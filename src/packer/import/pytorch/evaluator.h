@@ -10,41 +10,19 @@
 #include <string_view>
 #include <vector>
 
-#include "src/packer/error.h"
-#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/operator_calls.h"
 #include "src/packer/import/pytorch/value.h"
-#include "src/packer/ir/module.h"
 
 namespace qplan::pt {
 
-// Counters of one import, for its log.
-struct BiasCounts {
-  uint64_t total = 0;      // values made from float32
-  uint64_t truncated = 0;  // of these, what torch.onnx.export's truncation would make another number
-  uint64_t saturated = 0;  // did not fit int32
-};
-
-struct Argument {
-  std::string name;  // empty: by position
-  Ref value;
-};
-
 class Evaluator {
  public:
-  Evaluator(Archive& archive, ir::Function& function, const LogFunction& log)
-      : archive_(archive), function_(function), log_(log) {}
+  Evaluator(Archive& archive, OperatorCalls& calls) : archive_(archive), calls_(calls) {}
 
   // Returns forward's results for the inputs, in the order of its parameters after self. An Unknown, or the
-  // end of the walk before it, means that unsupported() is not empty.
+  // end of the walk before it, means that the calls' unsupported() is not empty.
   Ref run(const std::vector<Ref>& inputs);
-
-  Archive& archive() { return archive_; }
-  ValueTable& values() { return archive_.values(); }
-  ir::Function& function() { return function_; }
-  const LogFunction& log() const { return log_; }
-  importer::UnsupportedList& unsupported() { return unsupported_; }
-  BiasCounts& biases() { return biases_; }
 
  private:
   struct Scope {
@@ -64,28 +42,24 @@ class Evaluator {
   Ref evaluate_call(Scope& scope, ExprId id);
   Ref call_builtin(const std::string& name, const std::vector<Argument>& arguments,
                    const std::string& node_name);
-  Ref call_operator(const std::string& name, const std::vector<Argument>& arguments,
-                    const std::string& node_name);
   Ref bind_and_call(const FunctionBody& body, const std::string& path, Ref self,
                     const std::vector<Argument>& arguments);
   Ref attribute(Ref object, const std::string& name);
   Ref subscript(Ref container, Ref index);
   void initialise(Ref object);
-  void charge(size_t steps);  // work that is not a step: texts and lists that are looked through
-  bool mentions_unknown(const std::vector<Argument>& arguments);
   // "torch.relu" for an attribute chain that begins with no local variable; empty otherwise.
   std::string qualified_name(const Scope& scope, ExprId id);
   std::string node_name(const Scope& scope, ExprId call, std::string_view op_name) const;
   void name_value(const Scope& scope, const std::string& variable, Ref value);
-  Ref not_imported(const std::string& what, const std::string& node_name);
+  ValueTable& values() { return calls_.values(); }
+  void charge(size_t steps) { calls_.charge(steps); }  // texts and lists that are looked through, too
+  Ref not_imported(const std::string& what, const std::string& node_name) {
+    return calls_.not_imported(what, node_name);
+  }
 
   Archive& archive_;
-  ir::Function& function_;
-  const LogFunction& log_;
-  importer::UnsupportedList unsupported_;
-  BiasCounts biases_;
+  OperatorCalls& calls_;
   size_t depth_ = 0;
-  size_t steps_ = 0;
 };
 
 }  // namespace qplan::pt

@@ -19,6 +19,12 @@ inline constexpr size_t kMaxTokens = 2'000'000;
 inline constexpr size_t kMaxMarks = 1000;
 // Statements and operators that are read while forward is followed through the modules.
 inline constexpr size_t kMaxSteps = 1'000'000;
+// The JSON of an exported program: a network of 1,000 layers has some 4 MB, most of it stack traces, and some
+// 100,000 values.
+inline constexpr size_t kMaxJsonBytes = size_t{256} << 20;
+inline constexpr size_t kMaxJsonValues = 4'000'000;
+// Graphs in graphs that are followed.
+inline constexpr size_t kMaxGraphDepth = 16;
 // Nesting of brackets in one expression, and of expressions and calls while they are followed.
 inline constexpr size_t kMaxExpressionDepth = 200;
 inline constexpr size_t kMaxCallDepth = 1000;

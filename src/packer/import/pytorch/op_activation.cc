@@ -84,6 +84,9 @@ Ref import_clamp(OpContext& op) {
   return clamp(op, {op.number(1, kAll.min), op.number(2, kAll.max)});
 }
 
+Ref import_clamp_min(OpContext& op) { return clamp(op, {.min = op.number(1)}); }
+Ref import_clamp_max(OpContext& op) { return clamp(op, {.max = op.number(1)}); }
+
 Ref import_sigmoid(OpContext& op) {
   const Flow input = op.flow(0);
   return sigmoid(op, input, unit_range(op.dtype(input)));

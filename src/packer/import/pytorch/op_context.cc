@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/packer/import/halves.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -14,8 +15,8 @@ std::string_view OpContext::short_name() const {
 }
 
 void OpContext::warn(const std::string& text) const {
-  if (evaluator_.log()) {
-    evaluator_.log()(QPLAN_LOG_WARNING, "pytorch: " + op_name_ + " " + in_quotes(node_name_) + ": " + text);
+  if (calls_.log()) {
+    calls_.log()(QPLAN_LOG_WARNING, "pytorch: " + op_name_ + " " + in_quotes(node_name_) + ": " + text);
   }
 }
 
@@ -23,7 +24,7 @@ void OpContext::warn(const std::string& text) const {
 
 bool OpContext::has(size_t i) const {
   const Ref ref = arguments_.at(i);
-  return ref.valid() && evaluator_.values().get<None>(ref) == nullptr;
+  return ref.valid() && calls_.values().get<None>(ref) == nullptr;
 }
 
 Ref OpContext::ref(size_t i) const {
@@ -98,7 +99,7 @@ std::vector<int64_t> OpContext::pair(size_t i, std::optional<std::vector<int64_t
   return numbers;
 }
 
-bool OpContext::is_flow(size_t i) const { return evaluator_.values().get<Flow>(ref(i)) != nullptr; }
+bool OpContext::is_flow(size_t i) const { return calls_.values().get<Flow>(ref(i)) != nullptr; }
 
 Flow OpContext::as_flow(Ref ref) {
   if (const auto* flow = values().get<Flow>(ref)) return *flow;
@@ -109,7 +110,8 @@ Flow OpContext::as_flow(Ref ref) {
     if (scales.axis) throw Unsupported{"a constant with one scale per channel"};
     return {constant(tensors().read(*tensor)), QuantParams{scales.scales[0], scales.zero_points[0]}};
   }
-  return {constant(tensors().read(*tensor))};
+  const ir::ConstantRef data = tensors().read(*tensor);
+  return {constant(data->type().dtype == importer::kFloat16 ? importer::widened_halves(*data) : data)};
 }
 
 Flow OpContext::quantized_flow(size_t i) {
@@ -119,6 +121,25 @@ Flow OpContext::quantized_flow(size_t i) {
     throw Unsupported{"a " + ir::to_string(found_dtype) + " tensor that is not quantised"};
   }
   return found;
+}
+
+Flow OpContext::float_flow(size_t i) {
+  const Flow found = flow(i);
+  if (dtype(found) != ir::kFloat32) throw Unsupported{"a " + ir::to_string(dtype(found)) + " tensor"};
+  return found;
+}
+
+bool OpContext::is_constant(const Flow& flow) const {
+  const ir::Function& function = calls_.function();
+  ir::ValueId value = flow.value;
+  for (const ir::Node* node = function.producer(value); node != nullptr; node = function.producer(value)) {
+    const bool follows = node->op != nullptr &&
+                         (node->op->movement != op::Movement::kNone || node->op->name == "qnn.dequantize" ||
+                          node->op->name == "qnn.quantize" || node->op->name == "clip");
+    if (!follows) return false;
+    value = node->operands[0];
+  }
+  return function.is_constant(value);
 }
 
 std::vector<Flow> OpContext::flows(size_t i) {
@@ -151,7 +172,7 @@ ir::ValueId OpContext::emit(std::string_view op, std::vector<ir::ValueId> operan
 
 std::vector<ir::ValueId> OpContext::emit_many(std::string_view op, std::vector<ir::ValueId> operands,
                                               ir::Attrs attrs) {
-  ir::Function& function = evaluator_.function();
+  ir::Function& function = calls_.function();
   return function.add_node(op::get_op(op), std::move(operands), std::move(attrs), node_name_).results;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/evaluator.h"
+#include "src/packer/import/pytorch/operator_calls.h"
 #include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/cat.h"
 
@@ -25,17 +25,17 @@ using importer::Unsupported;
 class OpContext {
  public:
   // arguments: in the order of the row's names; an invalid Ref where a call leaves one out.
-  OpContext(Evaluator& evaluator, std::string op_name, std::string node_name, std::vector<Ref> arguments)
-      : evaluator_(evaluator),
+  OpContext(OperatorCalls& calls, std::string op_name, std::string node_name, std::vector<Ref> arguments)
+      : calls_(calls),
         op_name_(std::move(op_name)),
         node_name_(std::move(node_name)),
         arguments_(std::move(arguments)) {}
 
   // The operator without its namespace: "conv2d_relu".
   std::string_view short_name() const;
-  BiasCounts& biases() { return evaluator_.biases(); }
-  TensorReader& tensors() { return evaluator_.archive().tensors(); }
-  ValueTable& values() { return evaluator_.values(); }
+  BiasCounts& biases() { return calls_.biases(); }
+  TensorReader& tensors() { return calls_.tensors(); }
+  ValueTable& values() { return calls_.values(); }
   void warn(const std::string& text) const;
 
   // -- arguments; a fallback is for one that the call leaves out or that is None
@@ -56,9 +56,12 @@ class OpContext {
   Flow as_flow(Ref ref);
   bool is_flow(size_t i) const;
   Flow quantized_flow(size_t i);      // Unsupported unless it is quantised, qint8 or quint8
+  Flow float_flow(size_t i);          // Unsupported unless it is float32
   std::vector<Flow> flows(size_t i);  // a list of tensors
-  ir::DType dtype(const Flow& flow) const { return evaluator_.function().type(flow.value).dtype; }
-  const ir::Shape& shape(const Flow& flow) const { return evaluator_.function().type(flow.value).shape; }
+  // A constant, or one that is only moved, quantised or dequantised.
+  bool is_constant(const Flow& flow) const;
+  ir::DType dtype(const Flow& flow) const { return calls_.function().type(flow.value).dtype; }
+  const ir::Shape& shape(const Flow& flow) const { return calls_.function().type(flow.value).shape; }
   // Scale and zero point that the call gives its result, of this dtype.
   QuantParams quantization(size_t scale, size_t zero_point, ir::DType dtype);
   // An axis in [-rank, rank) as [0, rank).
@@ -66,13 +69,16 @@ class OpContext {
 
   // -- writing the IR
   ir::ValueId constant(ir::ConstantRef constant) {
-    return evaluator_.function().add_constant(std::move(constant));
+    return calls_.function().add_constant(std::move(constant));
   }
   ir::ValueId scale(float value) { return constant(ir::make_scalar(value)); }
   ir::ValueId zero_point(int32_t value) { return constant(ir::make_scalar(value)); }
   ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
   // The same for an operator with several results, in their order.
   std::vector<ir::ValueId> emit_many(std::string_view op, std::vector<ir::ValueId> operands, ir::Attrs attrs);
+  ir::ValueId reshape(ir::ValueId value, const ir::Shape& shape) {
+    return emit("reshape", {value}, {{"newshape", shape}});
+  }
   // Operands, then scale and zero point of each of params; contract f32e.
   ir::ValueId emit_quantized(std::string_view op, std::vector<ir::ValueId> operands,
                              const std::vector<QuantParams>& params, ir::Attrs attrs);
@@ -83,7 +89,7 @@ class OpContext {
   Ref add(Value value) { return values().add(std::move(value)); }
 
  private:
-  Evaluator& evaluator_;
+  OperatorCalls& calls_;
   std::string op_name_;
   std::string node_name_;
   std::vector<Ref> arguments_;

@@ -3,13 +3,12 @@
 #include <numeric>
 
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {
 
 Ref reshape(OpContext& op, const Flow& input, const std::vector<int64_t>& shape) {
-  return op.result(input, op.emit("reshape", {input.value}, {{"newshape", shape}}));
+  return op.result(input, op.reshape(input.value, shape));
 }
 
 Ref permute(OpContext& op, const Flow& input, const std::vector<int64_t>& axes) {
@@ -105,113 +104,66 @@ Ref import_transpose(OpContext& op) {
 
 Ref import_same(OpContext& op) { return op.ref(0); }
 
+// A value of the wanted dtype as it is.
+Ref import_to(OpContext& op) {
+  constexpr auto kFloat32 = static_cast<int64_t>(ScalarType::kFloat32);
+  if (op.dtype(op.flow(0)) == ir::kFloat32 && op.integer(1, kFloat32) == kFloat32) return op.ref(0);
+  throw Unsupported{"another dtype"};
+}
+
+// One extent becomes several, of which one may be -1.
+Ref import_unflatten(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape& shape = op.shape(input);
+  const int64_t axis = OpContext::axis_of(op.integer(1), shape.size());
+  const std::vector<int64_t> sizes = op.integers(2);
+  ir::Shape unflat(shape.begin(), shape.begin() + axis);
+  unflat.insert(unflat.end(), sizes.begin(), sizes.end());
+  unflat.insert(unflat.end(), shape.begin() + axis + 1, shape.end());
+  return reshape(op, input, unflat);
+}
+
+// The two axes of a matrix; a vector stays as it is.
+Ref import_t(OpContext& op) {
+  const Flow input = op.flow(0);
+  const size_t rank = op.shape(input).size();
+  if (rank < 2) return op.ref(0);
+  if (rank > 2) invalid(cat("a tensor of rank ", rank, " is no matrix"));
+  return permute(op, input, {1, 0});
+}
+
+// Channels become positions: [n, c * r * r, h, w] to [n, c, h * r, w * r].
+Ref import_pixel_shuffle(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape s = op.shape(input);
+  const int64_t r = op.integer(1);
+  if (s.size() != 4) throw Unsupported{cat("a tensor of rank ", s.size())};
+  if (r < 1 || r > 1024 || s[1] % (r * r) != 0) invalid(cat(s[1], " channels cannot be parted by ", r));
+  const ir::ValueId parts = op.reshape(input.value, ir::Ints{s[0], s[1] / (r * r), r, r, s[2], s[3]});
+  const ir::ValueId moved = op.emit("transpose", {parts}, {{"axes", ir::Ints{0, 1, 4, 2, 5, 3}}});
+  return op.result(input, op.reshape(moved, ir::Ints{s[0], s[1] / (r * r), s[2] * r, s[3] * r}));
+}
+
+// Tensors side by side along a new axis.
+Ref import_stack(OpContext& op) {
+  const std::vector<Flow> flows = op.flows(0);
+  ir::Shape shape = op.shape(flows[0]);
+  const int64_t axis = OpContext::axis_of(op.integer(1, 0), shape.size() + 1);
+  shape.insert(shape.begin() + axis, 1);
+  std::vector<ir::ValueId> parts;
+  for (const Flow& flow : flows) {
+    if (flow.quantization != flows[0].quantization) throw Unsupported{"tensors of different types"};
+    parts.push_back(op.reshape(flow.value, shape));
+  }
+  return op.result(flows[0], op.emit("concatenate", std::move(parts), {{"axis", axis}}));
+}
+
 // A value of its own: operators in place change one and not the other.
 Ref import_clone(OpContext& op) { return op.add(Value(op.values().at(op.ref(0)))); }
 
 Ref import_dropout(OpContext& op) {
   if (op.boolean(2, false)) throw Unsupported{"train=True"};
   return op.ref(0);
-}
-
-// Sums and products of tensors, and concatenation.
-namespace {
-
-Ref quantized_binary(OpContext& op, const char* ir_op, bool relu) {
-  const Flow a = op.quantized_flow(0), b = op.quantized_flow(1);
-  if (op.dtype(a) != op.dtype(b)) throw Unsupported{"quint8 and qint8 tensors together"};
-  const QuantParams output = op.quantization(2, 3, op.dtype(a));
-  ir::ValueId value =
-      op.emit_quantized(ir_op, {a.value, b.value}, {*a.quantization, *b.quantization, output}, {});
-  if (relu) value = emit_clamp(op, value, {.min = 0}, output);
-  return op.result(value, output);
-}
-
-// Operands are float32 tensors; a number becomes a scalar.
-Ref float_binary(OpContext& op, const char* ir_op) {
-  const auto operand = [&](size_t i) {
-    const std::optional<double> number = op.is_flow(i) ? std::nullopt : op.as_number(op.ref(i));
-    if (number) return op.constant(ir::make_scalar(static_cast<float>(*number)));
-    const Flow flow = op.flow(i);
-    if (flow.quantization) throw Unsupported{"a quantised tensor"};
-    if (op.dtype(flow) != ir::kFloat32) throw Unsupported{ir::to_string(op.dtype(flow)) + " tensors"};
-    return flow.value;
-  };
-  const ir::ValueId a = operand(0), b = operand(1);
-  return op.result(op.emit(ir_op, {a, b}, {}));
-}
-
-// torch.add and torch.sub of numbers are arithmetic on sizes.
-bool both_numbers(OpContext& op) {
-  return !op.is_flow(0) && !op.is_flow(1) && op.as_number(op.ref(0)) && op.as_number(op.ref(1));
-}
-
-Ref integer_result(OpContext& op, int64_t (*apply)(uint64_t a, uint64_t b)) {
-  return op.add(apply(static_cast<uint64_t>(op.integer(0)), static_cast<uint64_t>(op.integer(1))));
-}
-
-Ref concatenate(OpContext& op, std::optional<QuantParams> output, bool relu) {
-  const std::vector<Flow> flows = op.flows(0);
-  const ir::DType dtype = op.dtype(flows[0]);
-  std::vector<ir::ValueId> operands;
-  for (const Flow& flow : flows) {
-    if (op.dtype(flow) != dtype || flow.quantization.has_value() != output.has_value()) {
-      throw Unsupported{"tensors of different types"};
-    }
-    operands.push_back(flow.value);
-    if (flow.quantization == output) continue;
-    operands.back() = op.emit_quantized("qnn.requantize", {flow.value}, {*flow.quantization, *output},
-                                        {{"out_dtype", ir::to_string(dtype)}});
-  }
-  const int64_t axis = OpContext::axis_of(op.integer(1, 0), op.shape(flows[0]).size());
-  ir::ValueId value = op.emit("concatenate", std::move(operands), {{"axis", axis}});
-  if (relu) value = emit_clamp(op, value, {.min = 0}, *output);
-  return op.result(value, output);
-}
-
-Ref quantized_cat(OpContext& op, bool relu) {
-  const std::vector<Flow> flows = op.flows(0);
-  if (!flows[0].quantization) throw Unsupported{"tensors that are not quantised"};
-  QuantParams output = *flows[0].quantization;
-  if (op.has(2)) output = op.quantization(2, 3, op.dtype(flows[0]));
-  return concatenate(op, output, relu);
-}
-
-}  // namespace
-
-Ref import_quantized_add(OpContext& op) { return quantized_binary(op, "qnn.add", false); }
-Ref import_quantized_add_relu(OpContext& op) { return quantized_binary(op, "qnn.add", true); }
-Ref import_quantized_mul(OpContext& op) { return quantized_binary(op, "qnn.mul", false); }
-Ref import_quantized_mul_relu(OpContext& op) { return quantized_binary(op, "qnn.mul", true); }
-Ref import_quantized_cat(OpContext& op) { return quantized_cat(op, false); }
-Ref import_quantized_cat_relu(OpContext& op) { return quantized_cat(op, true); }
-
-Ref import_add(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a + b); });
-  }
-  if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
-  return float_binary(op, "add");
-}
-
-Ref import_sub(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a - b); });
-  }
-  if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
-  return float_binary(op, "subtract");
-}
-
-Ref import_mul(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a * b); });
-  }
-  return float_binary(op, "multiply");
-}
-
-// For quantised tensors the result has the quantisation of the first one.
-Ref import_cat(OpContext& op) {
-  const std::vector<Flow> flows = op.flows(0);
-  return concatenate(op, flows[0].quantization, false);
 }
 
 }  // namespace qplan::pt

@@ -1,5 +1,5 @@
-// Parts of a tensor (chunk, split, slice, narrow, select) and repeated elements (upsample_nearest2d). The
-// quantisation stays.
+// Parts of a tensor (chunk, split, slice, narrow, select, unbind, embedding) and repeated elements (expand,
+// upsample_nearest2d, upsample_bilinear2d). The quantisation stays.
 #include <algorithm>
 #include <cmath>
 
@@ -115,7 +115,96 @@ Ref import_select(OpContext& op) {
   const ir::ValueId part = slice(op, input, axis, begin, begin + 1, 1);
   ir::Shape shape = op.shape(input);
   shape.erase(shape.begin() + axis.index);
-  return op.result(input, op.emit("reshape", {part}, {{"newshape", shape}}));
+  return op.result(input, op.reshape(part, shape));
+}
+
+// Each position of an axis, which goes away.
+Ref import_unbind(OpContext& op) {
+  const Flow input = op.flow(0);
+  const Axis axis = axis_at(op, input, 1, 0);
+  ir::Shape shape = op.shape(input);
+  shape.erase(shape.begin() + axis.index);
+  const Ref parts = list_of_equal(op, input, axis, 1);
+  const std::vector<Ref> items = *items_of(op.values(), parts);
+  List list;
+  for (const Ref item : items)
+    list.items.push_back(op.result(input, op.reshape(op.as_flow(item).value, shape)));
+  return op.add(std::move(list));
+}
+
+// Rows of a table.
+Ref import_embedding(OpContext& op) {
+  const Flow table = op.float_flow(0), indices = op.flow(1);
+  if (op.shape(table).size() != 2) invalid(cat("the table has rank ", op.shape(table).size()));
+  if (op.dtype(indices) != ir::kInt64 && op.dtype(indices) != ir::kInt32)
+    throw Unsupported{ir::to_string(op.dtype(indices)) + " indices"};
+  return op.result(op.emit("take", {table.value, indices.value}, {{"axis", int64_t{0}}}));
+}
+
+namespace {
+
+constexpr int64_t kMostRepeated = int64_t{1} << 20;
+
+}  // namespace
+
+// Axes of extent 1 are repeated; -1 stands for the extent as it is, and new axes are the first ones.
+Ref import_expand(OpContext& op) {
+  const Flow input = op.flow(0);
+  ir::Shape shape = op.shape(input);
+  const std::vector<int64_t> sizes = op.integers(1);
+  if (sizes.size() < shape.size()) invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(shape)));
+  ir::ValueId value = input.value;
+  if (sizes.size() > shape.size()) {
+    shape.insert(shape.begin(), sizes.size() - shape.size(), 1);
+    value = op.reshape(value, shape);
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1 || sizes[i] == shape[i]) continue;
+    if (shape[i] != 1 || sizes[i] < 1 || sizes[i] > kMostRepeated)
+      invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(shape)));
+    const ir::ConstantRef first =
+        ir::make_constant(ir::kInt64, {sizes[i]}, std::vector<int64_t>(static_cast<size_t>(sizes[i])));
+    value = op.emit("take", {value, op.constant(first)}, {{"axis", static_cast<int64_t>(i)}});
+  }
+  return op.result(input, value);
+}
+
+// Arguments as of upsample_nearest2d, after the size whether corners are aligned.
+Ref import_upsample_bilinear2d(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape shape = op.shape(input);
+  if (shape.size() != 4) throw Unsupported{cat("a tensor of rank ", shape.size())};
+  if (input.quantization) throw Unsupported{"a quantised tensor"};
+  const bool aligned = op.boolean(2);
+  std::vector<int64_t> sizes;
+  if (op.has(1)) sizes = op.pair(1);
+  for (size_t i = 0; i < 2; ++i) {
+    std::optional<double> factor;
+    if (const auto* list = op.has(3) ? items_of(op.values(), op.ref(3)) : nullptr) {
+      if (list->size() != 2) invalid(cat("there are ", list->size(), " factors, expected 2"));
+      factor = op.as_number((*list)[i]);
+    } else if (op.has(3 + i)) {
+      factor = op.number(3 + i);
+    }
+    if (!factor) {
+      if (sizes.size() < 2) invalid("there is neither a size nor a factor");
+      continue;
+    }
+    if (!(*factor >= 0x1p-16 && *factor <= 0x1p16)) invalid("a factor is not from 2^-16 to 2^16");
+    const double extent = static_cast<double>(shape[2 + i]) * *factor;
+    if (!op.has(1)) sizes.push_back(static_cast<int64_t>(std::floor(extent)));
+    // PyTorch computes positions with the factor, not with the extents.
+    if (!aligned && static_cast<double>(sizes[i]) != extent)
+      throw Unsupported{cat("a factor that makes no whole number of ", shape[2 + i])};
+  }
+  for (const int64_t size : sizes) {
+    if (size < 1 || size > kMostRepeated)
+      invalid(cat("the size is ", size, ", expected 1 to ", kMostRepeated));
+  }
+  const std::string mode = aligned ? "align_corners" : "half_pixel";
+  return op.result(
+      op.emit("image.resize2d", {input.value},
+              {{"size", sizes}, {"layout", std::string("NCHW")}, {"coordinate_transformation_mode", mode}}));
 }
 
 namespace {
@@ -162,8 +251,8 @@ Ref import_upsample_nearest2d(OpContext& op) {
   }
   ir::ValueId value = input.value;
   for (size_t i = 0; i < 2; ++i) {
-    constexpr int64_t kMost = int64_t{1} << 20;
-    if (sizes[i] < 1 || sizes[i] > kMost) invalid(cat("the size is ", sizes[i], ", expected 1 to ", kMost));
+    if (sizes[i] < 1 || sizes[i] > kMostRepeated)
+      invalid(cat("the size is ", sizes[i], ", expected 1 to ", kMostRepeated));
     if (sizes[i] == shape[2 + i]) continue;
     const ir::ConstantRef positions =
         ir::make_constant(ir::kInt64, {sizes[i]}, repeated(shape[2 + i], sizes[i], factors[i]));

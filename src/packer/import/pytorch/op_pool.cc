@@ -84,6 +84,12 @@ Ref import_max_pool2d(OpContext& op) {
   return op.result(input, op.emit("nn.max_pool2d", {input.value}, window_attrs(window)));
 }
 
+// The result, and positions, which only training reads.
+Ref import_max_pool2d_with_indices(OpContext& op) {
+  const Ref result = import_max_pool2d(op);
+  return op.add(Tuple{{result, op.add(None{})}});
+}
+
 Ref import_avg_pool2d(OpContext& op) {
   const Flow input = op.flow(0);
   require_rank_4(op, input);
@@ -115,7 +121,8 @@ Ref import_adaptive_avg_pool2d(OpContext& op) {
 Ref import_mean(OpContext& op) {
   const Flow input = op.flow(0);
   const size_t rank = op.shape(input).size();
-  if (op.has(3)) throw Unsupported{"another dtype"};
+  if (op.has(3) && op.integer(3) != static_cast<int64_t>(ScalarType::kFloat32))
+    throw Unsupported{"another dtype"};
   std::vector<int64_t> axes;
   if (op.has(1)) axes = op.integers(1);
   for (int64_t& axis : axes) axis = OpContext::axis_of(axis, rank);

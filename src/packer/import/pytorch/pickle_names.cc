@@ -97,6 +97,11 @@ constexpr Builder kBuilders[] = {
        Arguments(refs, values).expect(1, 3);
        return refs[0];
      }},
+    {"torch._utils._rebuild_parameter_with_state",
+     [](const std::vector<Ref>& refs, ValueTable& values) {
+       Arguments(refs, values).expect(4, 4);
+       return refs[0];
+     }},
     {"collections.OrderedDict",
      [](const std::vector<Ref>& refs, ValueTable& values) {
        Arguments(refs, values).expect(0, 0);

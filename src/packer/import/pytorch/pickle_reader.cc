@@ -218,8 +218,7 @@ class PickleReader {
     if (!is_known_name(name)) {
       if (is_other_storage(name))
         invalid(in_quotes(name) + " is a storage of a type that qplan does not read");
-      invalid("the pickle names " + in_quotes(name) +
-              ", which no TorchScript archive needs; it was not executed");
+      invalid("the pickle names " + in_quotes(name) + ", which no network needs; it was not executed");
     }
     push(Name{std::move(name)});
   }

@@ -86,7 +86,7 @@ std::vector<uint8_t> TensorReader::gather(const Tensor& tensor) {
   if (tensor.strides.size() != tensor.sizes.size()) {
     invalid(cat("a tensor has ", tensor.sizes.size(), " sizes and ", tensor.strides.size(), " strides"));
   }
-  const std::span<const uint8_t> data = archive_.read(storage.key);
+  const std::span<const uint8_t> data = storages_(storage.key);
   if (storage.count < 0 || static_cast<uint64_t>(storage.count) != data.size() / width ||
       data.size() % width != 0) {
     invalid(cat("storage ", importer::in_quotes(storage.key), " has ", data.size(), " bytes, expected ",
@@ -105,7 +105,7 @@ std::vector<uint8_t> TensorReader::gather(const Tensor& tensor) {
   }
   // Strides of 0 repeat elements: a small file could ask for any number of them.
   const auto size = static_cast<uint64_t>(type.size_bytes());
-  if (size > importer::content_budget(archive_.size_bytes()) - charged_) {
+  if (size > importer::content_budget(file_bytes_) - charged_) {
     invalid(cat("the tensors take more than ", importer::kContentBytesPerFileByte, " times the file's size"));
   }
   charged_ += size;

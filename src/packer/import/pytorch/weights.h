@@ -1,4 +1,4 @@
-// The parts that quantised convolutions and linear layers share: packed parameters, the bias, and the path
+// The parts that convolutions and linear layers share: packed parameters, the bias, and the path
 // from the accumulator to the output.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
@@ -50,6 +50,15 @@ struct MatmulTail {
 };
 // accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
 Ref emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);
+
+// A transposed convolution; each list has the value of the height, then of the width.
+struct TransposedConv {
+  std::vector<int64_t> stride, padding, output_padding, dilation;
+  int64_t groups;
+};
+// Data NCHW, weights [in, out / groups, h, w].
+ir::ValueId emit_conv_transpose(OpContext& op, const Flow& input, const Flow& weights,
+                                const TransposedConv& conv);
 
 // Clamps of quantised tensors.
 struct RealRange {

@@ -1,0 +1,65 @@
+// Walks the graph of an exported program, node by node: operators go to the rows of ops.def, which write the
+// IR. The graph has no code: a node names an operator, its arguments and what its results are called.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_GRAPH_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_GRAPH_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/exported_archive.h"
+#include "src/packer/import/pytorch/operator_calls.h"
+
+namespace qplan::pt {
+
+// Values by the names that a graph gives them.
+using ExportedNames = std::map<std::string, Ref, std::less<>>;
+
+// The parameters of main, and the tensors of the archive, by the names that the program's graph gives its
+// inputs. PackError: QPLAN_INVALID_ARGUMENT for options that name no input or contradict the program, and for
+// extents that are open beyond the batch.
+ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, const ImportOptions& options);
+
+class ExportedGraph {
+ public:
+  // names: the graph's inputs. depth: graphs that this one is in.
+  ExportedGraph(OperatorCalls& calls, ExportedNames names, size_t depth = 0)
+      : calls_(calls), names_(std::move(names)), depth_(depth) {}
+
+  // Follows the nodes of the graph.
+  void run(const ir::Json& graph);
+  // What the program returns to its caller. Outputs that are something else are not imported.
+  std::vector<Ref> outputs(const ir::Json& signature);
+
+ private:
+  void run_node(const ir::Json& node);
+  Ref call(const std::string& name, const ir::Json& node, const std::string& node_name);
+  Ref call_higher_order(const std::string& name, const ir::Json& node, const std::string& node_name);
+  // Adds the operators of a graph that is not followed and which are not imported, "aten::x inside cond".
+  void add_missing_inside(const ir::Json& graph, const std::string& name, size_t depth);
+  Ref argument(const ir::Json& argument);
+  Ref list_of(const ir::Json& items, Ref (ExportedGraph::*convert)(const ir::Json& item));
+  Ref tensor(const ir::Json& item);
+  Ref integer(const ir::Json& item);
+  Ref number(const ir::Json& item);
+  Ref boolean(const ir::Json& item);
+  Ref text(const ir::Json& item);
+  Ref named_or(const ir::Json& item);  // {"as_name": ...}, or the value itself
+  Ref optional_tensor(const ir::Json& item);
+  Ref named(const std::string& name) const;
+  // An operator in place had the operand `before`, which is `changed` now. What else shares its elements has
+  // changed, too, and may not be read from now on.
+  void forget_views(Ref changed, ir::ValueId before);
+  void define(const ir::Json& output, Ref value);
+  void define_name(const std::string& name, Ref value);
+
+  OperatorCalls& calls_;
+  ExportedNames names_;
+  size_t depth_;
+};
+
+}  // namespace qplan::pt
+
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_GRAPH_H_

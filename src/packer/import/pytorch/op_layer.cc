@@ -1,0 +1,169 @@
+// Convolutions, linear layers and products of matrices on float32, and batch normalisation. Between
+// dequantisations and a quantisation the passes turn them into integer layers.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/weights.h"
+#include "src/packer/op/shape.h"
+
+namespace qplan::pt {
+namespace {
+
+constexpr int64_t kMostPadding = 1 << 20;
+
+ir::ValueId with_bias(OpContext& op, ir::ValueId value, size_t bias, int64_t axis) {
+  if (!op.has(bias)) return value;
+  return op.emit("nn.bias_add", {value, op.float_flow(bias).value}, {{"axis", axis}});
+}
+
+// The operands of a convolution over height and width. A sequence has a height of 1, and its lists have one
+// number, for the width.
+struct Plane {
+  Flow input, weights;
+  bool is_sequence = false;
+
+  explicit Plane(OpContext& op) : input(op.float_flow(0)), weights(op.float_flow(1)) {
+    const ir::Shape data = op.shape(input), kernel = op.shape(weights);
+    is_sequence = data.size() == 3;
+    if (data.size() != 4 && !is_sequence) throw Unsupported{cat("a tensor of rank ", data.size())};
+    if (kernel.size() != data.size())
+      invalid(cat("the weights have rank ", kernel.size(), ", expected ", data.size()));
+    if (!is_sequence) return;
+    input.value = op.reshape(input.value, {data[0], data[1], 1, data[2]});
+    weights.value = op.reshape(weights.value, {kernel[0], kernel[1], 1, kernel[2]});
+  }
+  // The value of the height, then of the width.
+  std::vector<int64_t> numbers(OpContext& op, size_t argument, int64_t neutral) const {
+    if (!is_sequence) return op.pair(argument, {{neutral, neutral}});
+    if (!op.has(argument)) return {neutral, neutral};
+    const std::vector<int64_t> found = op.integers(argument);
+    if (found.size() != 1) invalid(cat("argument ", argument, " has ", found.size(), " items, expected 1"));
+    return {neutral, found[0]};
+  }
+  // With the bias, argument 2, in the rank of the data.
+  Ref result(OpContext& op, ir::ValueId value) const {
+    value = with_bias(op, value, 2, 1);
+    if (!is_sequence) return op.result(value);
+    const ir::Shape shape = op.shape(Flow{value});
+    return op.result(op.reshape(value, {shape[0], shape[1], shape[3]}));
+  }
+};
+
+// [top, left, bottom, right] of numbers, or of "same" and "valid".
+ir::Ints padding_of(OpContext& op, const Plane& plane, const std::vector<int64_t>& dilation) {
+  if (op.has(4) && op.values().get<std::string>(op.ref(4)) != nullptr) {
+    const std::string mode = op.text(4, "");
+    if (mode == "valid") return {0, 0, 0, 0};
+    if (mode != "same") throw Unsupported{"padding " + in_quotes(mode)};
+    const ir::Shape& kernel = op.shape(plane.weights);
+    // The odd row or column is after the data.
+    const int64_t rows = dilation[0] * (kernel[2] - 1), columns = dilation[1] * (kernel[3] - 1);
+    return {rows / 2, columns / 2, rows - rows / 2, columns - columns / 2};
+  }
+  const std::vector<int64_t> p = plane.numbers(op, 4, 0);
+  for (const int64_t padding : p) {
+    if (padding < 0 || padding > kMostPadding) invalid(cat("padding ", padding));
+  }
+  return {p[0], p[1], p[0], p[1]};
+}
+
+Ref conv_transpose(OpContext& op, const Plane& plane, size_t output_padding, size_t dilation, size_t groups) {
+  return plane.result(op, emit_conv_transpose(op, plane.input, plane.weights,
+                                              {.stride = plane.numbers(op, 3, 1),
+                                               .padding = plane.numbers(op, 4, 0),
+                                               .output_padding = plane.numbers(op, output_padding, 0),
+                                               .dilation = plane.numbers(op, dilation, 1),
+                                               .groups = op.integer(groups, 1)}));
+}
+
+Ref convolution(OpContext& op, const Plane& plane, size_t groups) {
+  const std::vector<int64_t> dilation = plane.numbers(op, 5, 1);
+  for (const int64_t step : dilation) {
+    if (step < 1 || step > kMostPadding) invalid(cat("dilation ", step));
+  }
+  return plane.result(op, op.emit("nn.conv2d", {plane.input.value, plane.weights.value},
+                                  {{"strides", plane.numbers(op, 3, 1)},
+                                   {"padding", padding_of(op, plane, dilation)},
+                                   {"dilation", dilation},
+                                   {"groups", op.integer(groups, 1)},
+                                   {"data_layout", std::string("NCHW")},
+                                   {"kernel_layout", std::string("OIHW")}}));
+}
+
+ir::ValueId swapped(OpContext& op, const Flow& matrix) {
+  const size_t rank = op.shape(matrix).size();
+  ir::Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[rank - 1], axes[rank - 2]);
+  return op.emit("transpose", {matrix.value}, {{"axes", axes}});
+}
+
+// The product with a matrix that is constant is a linear layer.
+ir::ValueId product(OpContext& op, const Flow& a, const Flow& b) {
+  const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();
+  if (rank_a == 0 || rank_b == 0) invalid("an operand is a scalar");
+  if (rank_a == 1 || rank_b == 1) throw Unsupported{"a vector as an operand"};
+  if (rank_b == 2 && op.is_constant(b)) return op.emit("nn.dense", {a.value, swapped(op, b)}, {});
+  return op.emit("nn.batch_matmul", {a.value, b.value}, {});
+}
+
+// gamma, beta, mean and variance, of which the first two may be absent.
+Ref batch_norm(OpContext& op, size_t epsilon) {
+  const Flow input = op.float_flow(0);
+  if (op.shape(input).size() < 2) throw Unsupported{"a tensor without a channel axis"};
+  const int64_t channels = op.shape(input)[1];
+  if (!op.has(3) || !op.has(4)) throw Unsupported{"statistics of the batch"};
+  const auto constant_or = [&](size_t i, float fallback) {
+    if (op.has(i)) return op.float_flow(i).value;
+    const std::vector<float> values(static_cast<size_t>(channels), fallback);
+    return op.constant(ir::make_constant(ir::kFloat32, {channels}, values));
+  };
+  const ir::ValueId gamma = constant_or(1, 1.0f), beta = constant_or(2, 0.0f);
+  return op.result(op.emit("nn.batch_norm",
+                           {input.value, gamma, beta, op.float_flow(3).value, op.float_flow(4).value},
+                           {{"axis", int64_t{1}}, {"epsilon", op.number(epsilon, 1e-5)}}));
+}
+
+}  // namespace
+
+Ref import_float_conv(OpContext& op) { return convolution(op, Plane(op), 6); }
+Ref import_conv_transpose(OpContext& op) { return conv_transpose(op, Plane(op), 5, 7, 6); }
+Ref import_convolution(OpContext& op) {
+  const Plane plane(op);
+  return op.boolean(6, false) ? conv_transpose(op, plane, 7, 5, 8) : convolution(op, plane, 8);
+}
+
+Ref import_float_linear(OpContext& op) {
+  const Flow input = op.float_flow(0), weights = op.float_flow(1);
+  if (op.shape(weights).size() != 2) throw Unsupported{cat("weights of rank ", op.shape(weights).size())};
+  const ir::ValueId value = op.emit("nn.dense", {input.value, weights.value}, {});
+  return op.result(with_bias(op, value, 2, static_cast<int64_t>(op.shape(input).size()) - 1));
+}
+
+// self + mat1 x mat2
+Ref import_addmm(OpContext& op) {
+  if (op.number(3, 1.0) != 1.0 || op.number(4, 1.0) != 1.0) throw Unsupported{"beta or alpha other than 1"};
+  const Flow addend = op.float_flow(0);
+  const ir::ValueId value = product(op, op.float_flow(1), op.float_flow(2));
+  const ir::Shape& shape = op.shape(Flow{value});
+  if (op.shape(addend) == ir::Shape{shape.back()})
+    return op.result(op.emit("nn.bias_add", {value, addend.value}, {{"axis", int64_t{1}}}));
+  return op.result(op.emit("add", {value, addend.value}, {}));
+}
+
+Ref import_matmul(OpContext& op) { return op.result(product(op, op.float_flow(0), op.float_flow(1))); }
+
+Ref import_batch_norm(OpContext& op) {
+  if (op.boolean(5, false)) throw Unsupported{"training=True"};
+  return batch_norm(op, 7);
+}
+
+// The result, and two statistics that are empty.
+Ref import_batch_norm_no_training(OpContext& op) {
+  const Ref result = batch_norm(op, 6);
+  return op.add(Tuple{{result, op.add(None{}), op.add(None{})}});
+}
+
+}  // namespace qplan::pt
