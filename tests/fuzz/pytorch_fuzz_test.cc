@@ -2,11 +2,10 @@
 // zip's checksums would hide the code after them, so entries are also damaged and put into a valid zip.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 #include <string>
 
-#include "src/packer/import/zip_archive.h"
+#include "tests/fuzz/archive_entries.h"
 #include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/pack_and_run.h"
@@ -19,7 +18,6 @@ namespace {
 using pytorch_test::ArchiveBuilder;
 using pytorch_test::PickleWriter;
 using pytorch_test::to_bytes;
-using pytorch_test::ZipBuilder;
 
 Outcome pack_and_run(const Bytes& model, uint64_t seed, std::vector<int64_t> shape) {
   const qplan_named_type type{"x", {kDLFloat, 32, 1}, static_cast<int32_t>(shape.size()), shape.data()};
@@ -45,22 +43,6 @@ Bytes small_network() {
   return builder.build();
 }
 const std::vector<int64_t> kSmallShape = {1, 2, 4, 4};
-
-// The archive with one entry changed.
-Bytes with_entry(const Bytes& archive, const std::string& name,
-                 const std::function<Bytes(const Bytes&)>& change) {
-  importer::ZipArchive zip(archive);
-  ZipBuilder builder;
-  // PyTorch's order: the first entry names the folder.
-  std::vector<std::string> names = zip.names_under("");
-  std::ranges::stable_partition(names, [&](const std::string& n) { return n == zip.first_name(); });
-  for (const std::string& entry : names) {
-    const auto contents = zip.read(entry);
-    const Bytes bytes(contents.begin(), contents.end());
-    builder.add(entry, entry == name ? change(bytes) : bytes);
-  }
-  return builder.build();
-}
 
 SeedRange seeds() {
   const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
