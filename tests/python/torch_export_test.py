@@ -3,7 +3,6 @@
 import io
 import sys
 import unittest
-import warnings
 
 import support
 import numpy
@@ -23,8 +22,6 @@ import qplan.torch
 
 sys.path.insert(0, str(support.REPOSITORY / "tests" / "data" / "exported"))
 import networks  # noqa: E402
-
-warnings.simplefilter("ignore")
 
 
 def saved(program):
@@ -68,4 +65,4 @@ class TorchExportTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(warnings="ignore")

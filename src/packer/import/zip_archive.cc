@@ -126,8 +126,7 @@ uint32_t crc_of(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-ZipArchive::ZipArchive(std::span<const uint8_t> bytes, uint64_t file_bytes)
-    : bytes_(bytes), file_bytes_(file_bytes) {
+ZipArchive::ZipArchive(std::span<const uint8_t> bytes, ZipArchive* outer) : bytes_(bytes), outer_(outer) {
   const uint64_t end = find_end(bytes);
   Fields fields(bytes, end, kEndBytes, "the end record");
   fields.skip(4);
@@ -206,6 +205,14 @@ std::span<const uint8_t> ZipArchive::packed(std::string_view name, const Entry& 
   return bytes_.subspan(offset, entry.packed_size);
 }
 
+// Entries may share bytes, and a few deflated ones stand for any number: both are bounded by one budget.
+void ZipArchive::charge(uint64_t size) {
+  if (outer_ != nullptr) return outer_->charge(size);
+  if (size > content_budget(bytes_.size()) - charged_)
+    invalid(cat("the entries take more than ", kContentBytesPerFileByte, " times the file's size"));
+  charged_ += size;
+}
+
 std::span<const uint8_t> ZipArchive::read(std::string_view name) {
   const auto it = entries_.find(name);
   if (it == entries_.end()) invalid("the archive has no entry " + in_quotes(name));
@@ -220,11 +227,7 @@ std::span<const uint8_t> ZipArchive::read(std::string_view name) {
     const std::span<const uint8_t> raw = packed(name, entry);
     if (entry.method == kStored && entry.size != entry.packed_size)
       invalid("it is stored, but its two sizes differ");
-    // Entries may share bytes, and a few deflated ones stand for any number: both are bounded by one budget.
-    if (entry.size > content_budget(file_bytes_) - charged_) {
-      invalid(cat("the entries take more than ", kContentBytesPerFileByte, " times the file's size"));
-    }
-    charged_ += entry.size;
+    charge(entry.size);
     if (entry.method == kDeflated) entry.inflated = inflate_raw(raw, entry.size);
     entry.contents = entry.method == kDeflated ? std::span<const uint8_t>(entry.inflated) : raw;
     if (crc_of(entry.contents) != entry.crc) invalid("its checksum is wrong: the file is damaged");

@@ -24,9 +24,10 @@ constexpr uint64_t content_budget(uint64_t file_size) {
 class ZipArchive {
  public:
   // Reads the central directory. The bytes must outlive the archive. PackError (QPLAN_MODEL_INVALID).
-  explicit ZipArchive(std::span<const uint8_t> bytes) : ZipArchive(bytes, bytes.size()) {}
-  // A zip that is an entry of another: file_bytes is the size of the file, by which the contents are limited.
-  ZipArchive(std::span<const uint8_t> bytes, uint64_t file_bytes);
+  explicit ZipArchive(std::span<const uint8_t> bytes) : ZipArchive(bytes, nullptr) {}
+  // A zip that is an entry of another, which outlives it and is not moved: what is read of both is limited
+  // together, by the size of the file.
+  ZipArchive(std::span<const uint8_t> bytes, ZipArchive* outer);
 
   const std::string& first_name() const { return first_name_; }
   bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
@@ -54,9 +55,10 @@ class ZipArchive {
 
   void read_directory(uint64_t offset, uint64_t size, uint64_t count);
   std::span<const uint8_t> packed(std::string_view name, const Entry& entry) const;
+  void charge(uint64_t size);
 
   std::span<const uint8_t> bytes_;
-  uint64_t file_bytes_;
+  ZipArchive* outer_;  // null: this is the file
   std::map<std::string, Entry, std::less<>> entries_;
   std::string first_name_;
   uint64_t charged_ = 0;

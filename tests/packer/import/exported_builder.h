@@ -115,6 +115,7 @@ class ExportedBuilder {
   }
 
   Json program;
+  bool deflates = false;  // the tensors of kFiles
 
  private:
   struct TensorData {
@@ -146,7 +147,7 @@ class ExportedBuilder {
   }
 
   // As torch.save writes a dict of tensors.
-  static Bytes saved(const std::vector<TensorData>& tensors) {
+  Bytes saved(const std::vector<TensorData>& tensors) const {
     PickleWriter pickle;
     ZipBuilder zip;
     std::vector<std::pair<std::string, Bytes>> storages;
@@ -166,12 +167,12 @@ class ExportedBuilder {
     }
     pickle.op('u');
     zip.add("archive/data.pkl", pickle.stop());
-    for (const auto& [key, contents] : storages) zip.add("archive/data/" + key, contents);
+    for (const auto& [key, contents] : storages) zip.add("archive/data/" + key, contents, deflates);
     return zip.build();
   }
 
-  static void add_tensors(ZipBuilder& zip, ExportedForm form, const std::string& what,
-                          const std::string& prefix, const std::vector<TensorData>& tensors) {
+  void add_tensors(ZipBuilder& zip, ExportedForm form, const std::string& what, const std::string& prefix,
+                   const std::vector<TensorData>& tensors) const {
     const std::string folder = "net/data/" + what + "/";
     if (form == ExportedForm::kSaved) {
       zip.add(folder + "model.pt", saved(tensors));

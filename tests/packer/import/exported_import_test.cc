@@ -341,6 +341,21 @@ TEST(ExportedImport, TensorsThatLeaveTheirBytesAreRefused) {
   }
 }
 
+// Each of the two would be within the limit.
+TEST(ExportedImport, ZipsInTheZipShareItsLimit) {
+  constexpr int64_t kElements = int64_t{10} << 20;
+  const Bytes zeros(kElements * sizeof(float));
+  ExportedBuilder b;
+  b.deflates = true;
+  b.input("x", {1}).weight("w", {kElements}, kFloat, zeros).constant("c", {kElements}, kFloat, zeros);
+  b.node("aten.add.Tensor", "s", {{"self", tensor("x")}, {"other", tensor("p_w")}});
+  b.node("aten.add.Tensor", "t", {{"self", tensor("s")}, {"other", tensor("c_c")}}).output("t");
+  EXPECT_EQ(import_of(b),
+            std::string(kBroken) +
+                "aten::add 't': entry 'archive/data/0': the entries take more than 16 times the "
+                "file's size");
+}
+
 // A pickle in a zip in the zip: names are looked up in the same list.
 TEST(ExportedImport, PicklesOfWeightsExecuteNothing) {
   ZipBuilder inner;

@@ -228,6 +228,13 @@ TEST(ExportedOperators, BatchNormalisation) {
   arguments[5].second = boolean(true);
   EXPECT_EQ(of_node("aten.batch_norm.default", arguments, {1, 2, 4, 4}, b),
             unsupported("aten::batch_norm with training=True"));
+  arguments[5].second = boolean(false);
+  EXPECT_EQ(of_node("aten.batch_norm.default", arguments, {1, 3, 4, 4}, b),
+            broken("aten::batch_norm 'y': the statistics are [2] of 3 channels"));
+  arguments[3].second = tensor("x");
+  EXPECT_EQ(of_node("aten.batch_norm.default", arguments, {1, 2, 4, 4}, b),
+            unsupported("aten::batch_norm with statistics that the model computes"));
+  arguments[3].second = tensor("p_m");
   arguments.erase(arguments.begin() + 5);
   arguments.pop_back();
   b.input("x", {1, 2, 4, 4});
@@ -424,6 +431,18 @@ TEST(ExportedOperators, Shapes) {
   EXPECT_EQ(of("aten.to.dtype", {{"dtype", dtype(kFloat)}}, {2, 3}), "%x\n");
   EXPECT_EQ(of("aten.to.dtype", {{"dtype", dtype(kLong)}}, {2, 3}),
             unsupported("aten::to with another dtype"));
+}
+
+// Each makes a constant of 8 MiB of a few bytes of the program.
+TEST(ExportedOperators, RepeatedElementsAreCounted) {
+  ExportedBuilder b;
+  b.input("x", {1, 1});
+  for (int64_t i = 0; i < 100; ++i) {
+    b.node("aten.expand.default", "y" + std::to_string(i),
+           {{"self", tensor("x")}, {"size", integers({1, (1 << 20) - i})}});
+  }
+  EXPECT_EQ(import_text(b.build(), {}),
+            broken("aten::expand 'y61': the code takes more than 1000000 steps: it is no network"));
 }
 
 TEST(ExportedOperators, PartsAndRows) {

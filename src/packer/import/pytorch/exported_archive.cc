@@ -16,7 +16,7 @@ using importer::Unsupported;
 constexpr int64_t kSchemaVersion = 8;
 constexpr char kArchiveVersion[] = "0";
 constexpr char kProgram[] = "serialized_exported_program.json";
-// Between the entry of a zip in the zip and the entry in that: no name in a zip has it.
+// Between the entry of a zip in the zip and the entry in that.
 constexpr char kInner = '\n';
 
 [[noreturn]] void unsupported(const std::string& text) { throw PackError(QPLAN_MODEL_UNSUPPORTED, text); }
@@ -132,7 +132,7 @@ Ref ExportedArchive::find(const Tensors& tensors, const std::string& name, const
 Ref ExportedArchive::read_saved(const std::string& entry) {
   const std::span<const uint8_t> bytes = zip_.read(entry);
   try {
-    const auto [it, is_new] = saved_.try_emplace(entry, bytes, zip_.size_bytes());
+    const auto [it, is_new] = saved_.try_emplace(entry, bytes, &zip_);
     const std::string folder = prefix_of(it->second);
     return read_pickle(it->second.read(folder + "data.pkl"), entry + kInner + folder + "data/", values_);
   } catch (const PackError& error) {

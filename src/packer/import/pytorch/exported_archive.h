@@ -27,6 +27,8 @@ class ExportedArchive {
   // Reads the program and the pickles. PackError: QPLAN_MODEL_INVALID for damage, QPLAN_MODEL_UNSUPPORTED for
   // versions that are not known and for archives without one program.
   explicit ExportedArchive(importer::ZipArchive zip);
+  ExportedArchive(const ExportedArchive&) = delete;
+  ExportedArchive& operator=(const ExportedArchive&) = delete;
 
   const ir::Json& program() const { return program_; }
   ValueTable& values() { return values_; }

@@ -59,8 +59,10 @@ Extent read_extent(const ir::Json& json) {
   return extent;
 }
 
-Input read_input(const ir::Json& graph, const std::string& name) {
-  const ir::Json& meta = object_member(object_member(graph, "tensor_values"), name.c_str());
+Input read_input(OperatorCalls& calls, const ir::Json& graph, const std::string& name) {
+  const ir::Json& tensors = object_member(graph, "tensor_values");
+  calls.charge(tensors.size());  // they are looked through
+  const ir::Json& meta = object_member(tensors, name.c_str());
   Input input{
       .name = name, .dtype = dtype_of(exported_scalar_type(integer_member(meta, "dtype"))), .extents = {}};
   const ir::Json& sizes = list_member(meta, "sizes");
@@ -207,7 +209,7 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
     } else if (kind == "user_input") {
       const UnionMember argument = union_member(object_member(input, "arg"));
       if (argument.kind == "as_tensor") {
-        inputs.push_back(read_input(graph, text_member(argument.value, "name")));
+        inputs.push_back(read_input(calls, graph, text_member(argument.value, "name")));
       } else if (argument.kind.starts_with("as_sym_")) {
         throw Unsupported{"an input that is a number"};
       }

@@ -37,6 +37,8 @@ class OpContext {
   TensorReader& tensors() { return calls_.tensors(); }
   ValueTable& values() { return calls_.values(); }
   void warn(const std::string& text) const;
+  // Counts a constant of so many elements that a call makes out of nothing.
+  void charge_elements(int64_t count) { calls_.charge(static_cast<size_t>(count) / kElementsPerStep); }
 
   // -- arguments; a fallback is for one that the call leaves out or that is None
   bool has(size_t i) const;
@@ -89,6 +91,8 @@ class OpContext {
   Ref add(Value value) { return values().add(std::move(value)); }
 
  private:
+  static constexpr size_t kElementsPerStep = 64;
+
   OperatorCalls& calls_;
   std::string op_name_;
   std::string node_name_;

@@ -113,16 +113,19 @@ ir::ValueId product(OpContext& op, const Flow& a, const Flow& b) {
 Ref batch_norm(OpContext& op, size_t epsilon) {
   const Flow input = op.float_flow(0);
   if (op.shape(input).size() < 2) throw Unsupported{"a tensor without a channel axis"};
-  const int64_t channels = op.shape(input)[1];
   if (!op.has(3) || !op.has(4)) throw Unsupported{"statistics of the batch"};
+  const int64_t channels = op.shape(input)[1];
+  const Flow mean = op.float_flow(3), variance = op.float_flow(4);
+  if (!op.is_constant(mean)) throw Unsupported{"statistics that the model computes"};
+  if (op.shape(mean) != ir::Shape{channels})
+    invalid(cat("the statistics are ", to_text(op.shape(mean)), " of ", channels, " channels"));
   const auto constant_or = [&](size_t i, float fallback) {
     if (op.has(i)) return op.float_flow(i).value;
     const std::vector<float> values(static_cast<size_t>(channels), fallback);
     return op.constant(ir::make_constant(ir::kFloat32, {channels}, values));
   };
   const ir::ValueId gamma = constant_or(1, 1.0f), beta = constant_or(2, 0.0f);
-  return op.result(op.emit("nn.batch_norm",
-                           {input.value, gamma, beta, op.float_flow(3).value, op.float_flow(4).value},
+  return op.result(op.emit("nn.batch_norm", {input.value, gamma, beta, mean.value, variance.value},
                            {{"axis", int64_t{1}}, {"epsilon", op.number(epsilon, 1e-5)}}));
 }
 

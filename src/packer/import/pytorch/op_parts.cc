@@ -162,6 +162,7 @@ Ref import_expand(OpContext& op) {
     if (sizes[i] == -1 || sizes[i] == shape[i]) continue;
     if (shape[i] != 1 || sizes[i] < 1 || sizes[i] > kMostRepeated)
       invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(shape)));
+    op.charge_elements(sizes[i]);
     const ir::ConstantRef first =
         ir::make_constant(ir::kInt64, {sizes[i]}, std::vector<int64_t>(static_cast<size_t>(sizes[i])));
     value = op.emit("take", {value, op.constant(first)}, {{"axis", static_cast<int64_t>(i)}});
@@ -254,6 +255,7 @@ Ref import_upsample_nearest2d(OpContext& op) {
     if (sizes[i] < 1 || sizes[i] > kMostRepeated)
       invalid(cat("the size is ", sizes[i], ", expected 1 to ", kMostRepeated));
     if (sizes[i] == shape[2 + i]) continue;
+    op.charge_elements(sizes[i]);
     const ir::ConstantRef positions =
         ir::make_constant(ir::kInt64, {sizes[i]}, repeated(shape[2 + i], sizes[i], factors[i]));
     value = op.emit("take", {value, op.constant(positions)}, {{"axis", static_cast<int64_t>(2 + i)}});
