@@ -145,9 +145,10 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
     pt::ExportedArchive archive(std::move(zip));
     pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
     const ir::Json& module = pt::object_member(archive.program(), "graph_module");
-    pt::ExportedGraph graph(calls, pt::exported_inputs(archive, calls, options));
+    pt::ExportedGraph graph(calls, pt::exported_inputs(archive, calls, options), options.operators);
     graph.run(pt::object_member(module, "graph"));
     const std::vector<Ref> outputs = graph.outputs(pt::object_member(module, "signature"));
+    if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);
     throw_if_missing(calls, "");
     finish(archive.values(), main, outputs);
     set_io_quantization(main, /*canonical=*/false);

@@ -153,6 +153,29 @@ TEST(ExportedImport, AllMissingOperatorsAreListedWithTheirNumber) {
                 "aten::_foo ('d')");
 }
 
+// For `qplan pack --coverage`: what is not imported is a parameter, so that the rest is.
+TEST(ExportedImport, OperatorsAreNotedWhereTheyAreAskedFor) {
+  ExportedBuilder b;
+  b.input("x", {2, 3});
+  b.node("aten.fft_fft.default", "a", {{"self", tensor("x")}});
+  b.node("aten.relu.default", "b", {{"self", tensor("a")}});
+  b.node("aten.fft_fft.default", "c", {{"self", tensor("x")}});
+  b.node("aten.relu.default", "d", {{"self", tensor("c")}});
+  b.output("b");
+  b.graph()["tensor_values"]["a"] = b.graph()["tensor_values"]["x"];
+  std::vector<SourceOperator> operators;
+  ImportOptions options;
+  options.operators = &operators;
+  const ir::Module module = import_pytorch(b.build(), "net.pt2", {}, options);
+  std::string text;
+  for (const SourceOperator& op : operators) text += op.kind + " " + op.name + ": " + op.reason + "\n";
+  EXPECT_EQ(
+      text,
+      "aten::fft_fft a: not imported\naten::relu b: \naten::fft_fft c: not imported\naten::relu d: it needs "
+      "what an operator that is not imported computes\n");
+  EXPECT_EQ(tflite_test::body_of(module), "%0 = nn.relu(%a);\n%0\n");
+}
+
 TEST(ExportedImport, ControlFlowIsNamedWithWhatIsInIt) {
   ExportedBuilder body;
   body.node("aten.fft_fft.default", "f", {{"self", tensor("i")}});

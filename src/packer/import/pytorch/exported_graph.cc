@@ -66,6 +66,9 @@ std::string name_of(const ir::Json& node, const std::string& operator_name) {
 }  // namespace
 
 void ExportedGraph::run(const ir::Json& graph) {
+  if (operators_ != nullptr) {
+    for (const auto& [name, type] : object_member(graph, "tensor_values").items()) types_[name] = &type;
+  }
   for (const ir::Json& node : list_member(graph, "nodes")) run_node(node);
 }
 
@@ -91,7 +94,9 @@ void ExportedGraph::run_node(const ir::Json& node) {
   const std::string node_name = name_of(node, name);
   const ir::Json& outputs = list_member(node, "outputs");
   calls_.charge(1 + list_member(node, "inputs").size() + outputs.size());
+  calls_.take_missing();
   Ref result = call(name, node, node_name);
+  if (operators_ != nullptr) note(name, node_name, outputs, &result);
   if (const auto* one = calls_.values().get<Tuple>(result); one != nullptr && one->items.size() == 1)
     result = one->items[0];
   if (outputs.size() == 1) return define(outputs[0], result);
@@ -124,7 +129,7 @@ Ref ExportedGraph::call_higher_order(const std::string& name, const ir::Json& no
         inner[text_member(parameter.value, "name")] = argument(object_member(inputs[i + 2], "arg"));
       }
       if (depth_ == kMaxGraphDepth) invalid("graphs are nested too deeply");
-      ExportedGraph follower(calls_, std::move(inner), depth_ + 1);
+      ExportedGraph follower(calls_, std::move(inner), operators_, depth_ + 1);
       follower.run(graph);
       Tuple results;
       for (const ir::Json& output : list_member(graph, "outputs"))
@@ -161,6 +166,35 @@ void ExportedGraph::forget_views(Ref changed, ir::ValueId before) {
     const Flow* flow = ref == changed ? nullptr : calls_.values().get<Flow>(ref);
     if (flow == nullptr || are_apart(calls_.function(), flow->value, before)) continue;
     if (base_of(calls_, flow->value) == base) ref = Ref{};
+  }
+}
+
+void ExportedGraph::note(const std::string& name, const std::string& node_name, const ir::Json& outputs,
+                         Ref* result) {
+  const std::string missing = calls_.take_missing(), with = name + " with ";
+  const bool is_unknown = calls_.values().get<Unknown>(*result) != nullptr;
+  std::string reason;
+  if (is_unknown) {
+    reason = missing.empty()             ? "it needs what an operator that is not imported computes"
+             : missing.starts_with(with) ? missing.substr(with.size())
+                                         : "not imported";
+  }
+  operators_->push_back({name, node_name, reason, 0});
+  if (!is_unknown || outputs.size() != 1 || union_member(outputs[0]).kind != "as_tensor") return;
+  const std::string tensor_name = text_member(union_member(outputs[0]).value, "name");
+  const auto known = types_.find(tensor_name);
+  if (known == types_.end()) return;
+  try {
+    ir::TensorType type{dtype_of(exported_scalar_type(integer_member(*known->second, "dtype"))), {}};
+    for (const ir::Json& size : list_member(*known->second, "sizes")) {
+      const UnionMember extent = union_member(size);
+      if (extent.kind != "as_int" || type.shape.size() == ir::kMaxRank) return;
+      type.shape.push_back(as_integer(extent.value));
+    }
+    if (!ir::type_error(type).empty() || type.num_elements() == 0) return;
+    *result = calls_.values().add(
+        Flow{calls_.function().add_param(importer::clean_name(tensor_name), std::move(type))});
+  } catch (const Unsupported&) {  // a type that qplan has not
   }
 }
 

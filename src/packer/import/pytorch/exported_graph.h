@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,11 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
 
 class ExportedGraph {
  public:
-  // names: the graph's inputs. depth: graphs that this one is in.
-  ExportedGraph(OperatorCalls& calls, ExportedNames names, size_t depth = 0)
-      : calls_(calls), names_(std::move(names)), depth_(depth) {}
+  // names: the graph's inputs. operators: where every operator is noted (ImportOptions), or null. depth:
+  // graphs that this one is in.
+  ExportedGraph(OperatorCalls& calls, ExportedNames names, std::vector<SourceOperator>* operators = nullptr,
+                size_t depth = 0)
+      : calls_(calls), names_(std::move(names)), operators_(operators), depth_(depth) {}
 
   // Follows the nodes of the graph.
   void run(const ir::Json& graph);
@@ -36,6 +39,8 @@ class ExportedGraph {
  private:
   void run_node(const ir::Json& node);
   Ref call(const std::string& name, const ir::Json& node, const std::string& node_name);
+  // Notes the operator. The tensors of one that is not imported become parameters, where their type is known.
+  void note(const std::string& name, const std::string& node_name, const ir::Json& outputs, Ref* result);
   Ref call_higher_order(const std::string& name, const ir::Json& node, const std::string& node_name);
   // Adds the operators of a graph that is not followed and which are not imported, "aten::x inside cond".
   void add_missing_inside(const ir::Json& graph, const std::string& name, size_t depth);
@@ -57,6 +62,8 @@ class ExportedGraph {
 
   OperatorCalls& calls_;
   ExportedNames names_;
+  std::vector<SourceOperator>* operators_;
+  std::map<std::string_view, const ir::Json*> types_;  // of the graph's tensors, where operators are noted
   size_t depth_;
 };
 

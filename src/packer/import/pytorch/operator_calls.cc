@@ -73,6 +73,7 @@ bool OperatorCalls::mentions_unknown(const std::vector<Argument>& arguments) {
 
 Ref OperatorCalls::not_imported(const std::string& what, const std::string& node_name) {
   unsupported_.add(what, in_quotes(node_name));
+  last_missing_ = what;
   return values_.add(Unknown{});
 }
 

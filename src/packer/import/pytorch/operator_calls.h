@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
@@ -40,6 +41,8 @@ class OperatorCalls {
   // name: "aten::conv2d". The result of an operator that is not imported, or that reads such a result, is
   // Unknown. PackError names the operator.
   Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
+  // What the last call added to unsupported(), "aten::x with ..."; takes it away.
+  std::string take_missing() { return std::exchange(last_missing_, ""); }
   // Adds to unsupported(); the result is Unknown.
   Ref not_imported(const std::string& what, const std::string& node_name);
   bool mentions_unknown(const std::vector<Argument>& arguments);
@@ -59,6 +62,7 @@ class OperatorCalls {
   ir::Function& function_;
   const LogFunction& log_;
   importer::UnsupportedList unsupported_;
+  std::string last_missing_;
   BiasCounts biases_;
   size_t steps_ = 0;
 };
