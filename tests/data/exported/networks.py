@@ -147,6 +147,21 @@ class Attention(nn.Module):
         return x + self.last(y.transpose(1, 2).reshape(batch, steps, features))
 
 
+class Sequence(nn.Module):
+    """Recurrent layers: two of them, in both directions."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layer = kind(6, 5, **options)
+        width = 10 if self.layer.bidirectional else 5
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x):
+        y, states = self.layer(x)
+        states = states if isinstance(states, tuple) else (states,)
+        return self.last(y).sum(2) + sum(state.mean() for state in states)
+
+
 def in_place(x):
     y = x * 2
     y += 1
@@ -211,6 +226,10 @@ MODULES = {
     "attention": (Attention(), (1, 5, 16)),
     "transformer": (nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), (1, 5, 16)),
     "in_place": (Function(in_place), IMAGE),
+    "lstm": (Sequence(nn.LSTM, num_layers=2, bidirectional=True, batch_first=True), (1, 7, 6)),
+    "lstm_without_bias": (Sequence(nn.LSTM, bias=False), (7, 2, 6)),
+    "gru": (Sequence(nn.GRU, num_layers=2, bidirectional=True), (7, 1, 6)),
+    "gru_batch_first": (Sequence(nn.GRU, batch_first=True), (2, 7, 6)),
 }
 
 

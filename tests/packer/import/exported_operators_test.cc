@@ -405,6 +405,74 @@ TEST(ExportedOperators, Attention) {
             unsupported("aten::scaled_dot_product_attention with is_causal=True"));
 }
 
+// -- recurrent layers
+
+Arguments recurrent(const Json& states, int64_t layers = 1) {
+  return {{"input", tensor("x")},
+          {"hx", states},
+          {"params", tensors({"p_w", "p_r"})},
+          {"has_biases", boolean(false)},
+          {"num_layers", integer(layers)},
+          {"dropout", number(0)},
+          {"train", boolean(false)},
+          {"bidirectional", boolean(false)},
+          {"batch_first", boolean(true)}};
+}
+
+// PyTorch's gates of a GRU are r, z, n, and those of the IR z, r, n.
+TEST(ExportedOperators, RecurrentLayers) {
+  ExportedBuilder b;
+  b.input("x", {1, 4, 2}).input("h", {1, 1, 1});
+  b.weight("w", {3, 2}, kFloat, bytes_of<float>({1, 2, 3, 4, 5, 6}));
+  b.weight("r", {3, 1}, kFloat, bytes_of<float>({7, 8, 9}));
+  b.raw_node("torch.ops.aten.gru.input", Json::array({tensor("y"), tensor("s")}), recurrent(tensor("h")));
+  b.output("y").output("s");
+  const std::string body = import_text(b.build(), {});
+  const std::string weights = "const(Tensor[(3, 2), float32], [1, 2, 3, 4, 5, 6])";
+  EXPECT_EQ(body.substr(0, body.find("%4")),
+            "%0 = strided_slice(" + weights +
+                ", begin=[1], end=[2], strides=[1], axes=[0]);\n%1 = strided_slice(" + weights +
+                ", begin=[0], end=[1], strides=[1], axes=[0]);\n%2 = strided_slice(" + weights +
+                ", begin=[2], end=[3], strides=[1], axes=[0]);\n%3 = concatenate((%0, %1, %2));\n");
+  EXPECT_NE(body.find("reset_after=True"), std::string::npos) << body;
+
+  ExportedBuilder lstm;
+  lstm.input("x", {1, 4, 2}).input("h", {1, 1, 1}).input("c", {1, 1, 1});
+  lstm.weight("w", {4, 2}, kFloat, bytes_of(std::vector<float>(8, 1)));
+  lstm.weight("r", {4, 1}, kFloat, bytes_of(std::vector<float>(4, 2)));
+  lstm.raw_node("torch.ops.aten.lstm.input", Json::array({tensor("y"), tensor("s"), tensor("t")}),
+                recurrent(tensors({"h", "c"})));
+  lstm.output("y");
+  EXPECT_NE(import_text(lstm.build(), {}).find("= nn.lstm(%x, const(Tensor[(4, 2), float32]"),
+            std::string::npos)
+      << import_text(lstm.build(), {});
+  lstm.graph()["nodes"][0]["inputs"][4]["arg"] = integer(2);
+  EXPECT_EQ(import_text(lstm.build(), {}),
+            unsupported("aten::lstm with 2 weights and biases in the place of 4 (a projection?)"));
+}
+
+TEST(ExportedOperators, ConstantsOfOneValue) {
+  const auto sum_with = [](const std::string& target, const Arguments& arguments) {
+    ExportedBuilder b;
+    b.input("x", {2}).node(target, "c", arguments);
+    b.node("aten.add.Tensor", "y", {{"self", tensor("x")}, {"other", tensor("c")}}).output("y");
+    return import_text(b.build(), {});
+  };
+  const auto sum_of = [](const std::string& values) {
+    return "%0 = add(%x, const(Tensor[(2), float32], [" + values + "]));\n%0\n";
+  };
+  const std::pair<std::string, Json> size = {"size", integers({2})};
+  EXPECT_EQ(sum_with("aten.zeros.default", {size, {"device", {{"as_device", {{"type", "cpu"}}}}}}),
+            sum_of("0, 0"));
+  EXPECT_EQ(sum_with("aten.ones.default", {size, {"dtype", dtype(kFloat)}}), sum_of("1, 1"));
+  EXPECT_EQ(sum_with("aten.full.default", {size, {"fill_value", number(2.5)}}), sum_of("2.5, 2.5"));
+  EXPECT_NE(
+      sum_with("aten.zeros.default", {size, {"dtype", dtype(kLong)}}).find("a result other than float32"),
+      std::string::npos);
+  EXPECT_NE(sum_with("aten.ones.default", {{"size", integers({1 << 10, 1 << 11})}}).find("2097152 elements"),
+            std::string::npos);
+}
+
 // -- movement
 
 TEST(ExportedOperators, Shapes) {

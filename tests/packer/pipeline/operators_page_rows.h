@@ -265,7 +265,7 @@ inline const std::vector<Row>& rows() {
       {"LSTM",
        "UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_LSTM",
        "LSTM com.microsoft.DynamicQuantizeLSTM",
-       "",
+       "aten::lstm",
        "nn.lstm nn.integer_lstm",
        {kIntegerLstm, kLstm}},
       {"LSTM with weights of int8",
@@ -274,7 +274,7 @@ inline const std::vector<Row>& rows() {
        "",
        "nn.lstm",
        {kHybridLstm}},
-      {"GRU", "", "GRU", "", "nn.gru", {kGru}},
+      {"GRU", "", "GRU", "aten::gru", "nn.gru", {kGru}},
       {"SVDF", "SVDF", "", "", "nn.integer_svdf", {kIntegerSvdf}},
       {"logarithm of softmax",
        "LOG_SOFTMAX",
@@ -373,7 +373,8 @@ inline const std::vector<Row>& rows() {
        "aten::ge aten::__is__ aten::__isnot__ aten::__not__ aten::floordiv aten::floor_divide "
        "aten::warn aten::contiguous aten::clone aten::detach aten::dropout aten::dropout_ prim::int "
        "prim::float prim::bool prim::NumToTensor prim::is_quantized prim::RaiseException "
-       "aten::alias aten::lift_fresh_copy aten::to aten::_to_copy aten::_assert_tensor_metadata "
+       "aten::zeros aten::ones aten::full aten::alias aten::lift_fresh_copy aten::to aten::_to_copy "
+       "aten::_assert_tensor_metadata "
        "aten::_assert_scalar aten::sym_constrain_range_for_size",
        "cast",
        {}},

@@ -131,7 +131,9 @@ std::string page() {
       "OperatorsPage`\n"
       "writes it again). [supported_ops.md](supported_ops.md) has the conditions of each target.\n\n"
       "## Names\n\nOperators of one row are the same operator of the [IR](glossary.md#ir), whose names are "
-      "those of Relay.\n\n"
+      "those of Relay.\nThe names of PyTorch are those of its schema, for both of its archives: "
+      "`aten::conv2d` is "
+      "`torch.conv2d` in\nTorchScript and `torch.ops.aten.conv2d.default` in an exported program.\n\n"
       "| operator | TFLite | ONNX | PyTorch | Relay |\n|---|---|---|---|---|\n";
   for (const Row& row : rows()) {
     text += std::string("| ") + row.title + " | " + names_cell(row.tflite) + " | " + names_cell(row.onnx) +

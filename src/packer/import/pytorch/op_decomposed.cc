@@ -107,14 +107,16 @@ Ref dequantize(OpContext& op, const Flow& input, ir::ValueId scale, ir::ValueId 
 Ref import_decomposed_quantize(OpContext& op) {
   const ir::DType dtype = quantized_dtype(op.integer(5));
   const QuantParams params = params_of(op, dtype);
-  return quantize(op, op.scale(params.scale), op.zero_point(params.zero_point), 3, dtype, std::nullopt);
+  const ir::ValueId scale = op.scale(params.scale), zero_point = op.zero_point(params.zero_point);
+  return quantize(op, scale, zero_point, 3, dtype, std::nullopt);
 }
 
 Ref import_decomposed_dequantize(OpContext& op) {
   const ir::DType dtype = quantized_dtype(op.integer(5));
   const QuantParams params = params_of(op, dtype);
-  return dequantize(op, integers_of(op, dtype, 6), op.scale(params.scale), op.zero_point(params.zero_point),
-                    std::nullopt);
+  const Flow input = integers_of(op, dtype, 6);
+  const ir::ValueId scale = op.scale(params.scale), zero_point = op.zero_point(params.zero_point);
+  return dequantize(op, input, scale, zero_point, std::nullopt);
 }
 
 Ref import_decomposed_quantize_per_channel(OpContext& op) {

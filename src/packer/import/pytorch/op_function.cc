@@ -114,7 +114,25 @@ void expect_float_result(OpContext& op, size_t dtype) {
   if (op.integer(dtype, kFloat32) != kFloat32) throw Unsupported{"a result other than float32"};
 }
 
+// A constant of one value: the first state of a recurrent layer, for example.
+Ref filled(OpContext& op, double value, size_t dtype) {
+  constexpr int64_t kMostElements = int64_t{1} << 20;
+  expect_float_result(op, dtype);
+  const ir::Shape shape = op.integers(0);
+  const ir::TensorType type{ir::kFloat32, shape};
+  if (const std::string error = ir::type_error(type); !error.empty()) invalid(error);
+  if (type.num_elements() > kMostElements)
+    throw Unsupported{cat(type.num_elements(), " elements of one value")};
+  op.charge_elements(type.num_elements());
+  const std::vector<float> values(static_cast<size_t>(type.num_elements()), static_cast<float>(value));
+  return op.result(op.constant(ir::make_constant(ir::kFloat32, shape, values)));
+}
+
 }  // namespace
+
+Ref import_zeros(OpContext& op) { return filled(op, 0, 1); }
+Ref import_ones(OpContext& op) { return filled(op, 1, 1); }
+Ref import_full(OpContext& op) { return filled(op, op.number(1), 2); }
 
 Ref import_exp(OpContext& op) { return unary(op, "exp"); }
 Ref import_sqrt(OpContext& op) { return unary(op, "sqrt"); }

@@ -148,15 +148,18 @@ Ref import_float_linear(OpContext& op) {
 // self + mat1 x mat2
 Ref import_addmm(OpContext& op) {
   if (op.number(3, 1.0) != 1.0 || op.number(4, 1.0) != 1.0) throw Unsupported{"beta or alpha other than 1"};
-  const Flow addend = op.float_flow(0);
-  const ir::ValueId value = product(op, op.float_flow(1), op.float_flow(2));
+  const Flow addend = op.float_flow(0), a = op.float_flow(1), b = op.float_flow(2);
+  const ir::ValueId value = product(op, a, b);
   const ir::Shape& shape = op.shape(Flow{value});
   if (op.shape(addend) == ir::Shape{shape.back()})
     return op.result(op.emit("nn.bias_add", {value, addend.value}, {{"axis", int64_t{1}}}));
   return op.result(op.emit("add", {value, addend.value}, {}));
 }
 
-Ref import_matmul(OpContext& op) { return op.result(product(op, op.float_flow(0), op.float_flow(1))); }
+Ref import_matmul(OpContext& op) {
+  const Flow a = op.float_flow(0), b = op.float_flow(1);
+  return op.result(product(op, a, b));
+}
 
 Ref import_batch_norm(OpContext& op) {
   if (op.boolean(5, false)) throw Unsupported{"training=True"};
