@@ -134,7 +134,7 @@ void define_layer(OpContext& op, ir::ValueId sums, tflite::ActivationFunctionTyp
   if (const TensorInfo* bias = op.optional_input(2)) {
     require_float(*bias, "bias");
     ir::ValueId values = op.value(*bias);
-    const ir::Shape& shape = op.shape(sums);
+    const ir::Shape shape = op.shape(sums);  // not a reference: values that are made move the others
     const int64_t channels = shape.back();
     if (op.type(values).num_elements() != channels) {
       invalid("the bias has shape " + to_text(bias->shape) + ", expected one value for each of " +

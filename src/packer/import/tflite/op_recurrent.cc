@@ -331,7 +331,7 @@ void import_svdf(OpContext& op) {
   const auto& options = op.options<tflite::SVDFOptions>();
   const TensorInfo& data = op.input(kSvdfData);
   if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
-  const ir::Shape& shape = op.shape(op.value(data));
+  const ir::Shape shape = op.shape(op.value(data));  // not a reference: values that are made move the others
   if (shape.size() != 2) invalid("the input has shape " + to_text(shape) + ", expected rank 2");
   if (op.input(kFeatureWeights).shape.size() != 2 || op.input(kTimeWeights).shape.size() != 2)
     invalid("the weights do not have rank 2");
