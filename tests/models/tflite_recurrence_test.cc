@@ -100,6 +100,7 @@ struct Layer {
 // What is different from the layer, none of which changes what it computes, but for the last.
 struct Form {
   bool updates_slices = false;  // the list by DYNAMIC_UPDATE_SLICE
+  bool has_lists = false;       // lists of tensors by TensorFlow's operators
   bool last_only = false;       // return_sequences=False
   bool squares_state = false;   // an operator more in the body: the state that is kept is squared
 };
@@ -120,8 +121,7 @@ class LoopModel {
     const int32_t x = floats("x", {batch_, steps_, channels_}), order = b_.ints("order", {1, 0, 2});
     const int32_t rows = floats("rows", {steps_, batch_, channels_});
     b_.op(tflite::BuiltinOperator_TRANSPOSE, {x, order}, {rows});
-    std::vector<int32_t> arguments = {number("zero", 0), number("none", 0),
-                                      floats("list", {steps_, batch_, cells_}, zeros(layer_.steps)), rows,
+    std::vector<int32_t> arguments = {number("zero", 0), number("none", 0), first_list(), first_rows(rows),
                                       floats("state", {batch_, cells_}, zeros(1))};
     if (is_lstm()) arguments.push_back(floats("cell", {batch_, cells_}, zeros(1)));
     const std::vector<int32_t> results = loop_values("end");
@@ -130,7 +130,7 @@ class LoopModel {
     int32_t y = results[4];
     if (!form_.last_only) {
       y = floats("y", {batch_, steps_, cells_});
-      b_.op(tflite::BuiltinOperator_TRANSPOSE, {results[2], order}, {y});
+      b_.op(tflite::BuiltinOperator_TRANSPOSE, {stacked(results[2]), order}, {y});
     }
     b_.end_subgraph({x}, {y});
     add_condition();
@@ -155,10 +155,42 @@ class LoopModel {
     return b_.tensor({.name = name, .type = tflite::TensorType_INT32, .data = bytes_of<int32_t>({value})});
   }
 
+  // ---- what is a list of tensors, or one tensor ----
+
+  int32_t list_tensor() { return b_.tensor({.name = "list", .type = tflite::TensorType_VARIANT}); }
+  int32_t list_op(const char* name, const std::vector<int32_t>& inputs, int32_t output) {
+    b_.op(tflite::BuiltinOperator_CUSTOM, inputs, {output}, tflite::BuiltinOptions_NONE, 0, name);
+    return output;
+  }
+  int32_t element_shape(int32_t width) { return b_.ints("element_shape", {batch_, width}); }
+
+  int32_t first_list() {
+    if (!form_.has_lists) return floats("list", {steps_, batch_, cells_}, zeros(layer_.steps));
+    return list_op("FlexTensorListReserve", {element_shape(cells_), number("count", steps_)}, list_tensor());
+  }
+  int32_t first_rows(int32_t rows) {
+    if (!form_.has_lists) return rows;
+    return list_op("FlexTensorListFromTensor", {rows, element_shape(channels_)}, list_tensor());
+  }
+  int32_t stacked(int32_t list) {
+    if (!form_.has_lists) return list;
+    return list_op("FlexTensorListStack", {list, element_shape(cells_)},
+                   floats("stacked", {steps_, batch_, cells_}));
+  }
+  int32_t row_of(int32_t rows, int32_t position) {
+    const int32_t x = floats("x", {batch_, channels_});
+    if (form_.has_lists) return list_op("TensorListGetItem", {rows, position, element_shape(channels_)}, x);
+    b_.op(tflite::BuiltinOperator_GATHER, {rows, position}, {x}, tflite::BuiltinOptions_GatherOptions,
+          tflite::CreateGatherOptions(b_.fbb()).Union());
+    return x;
+  }
+
   // Round, step, list, rows, state, cell.
   std::vector<int32_t> loop_values(const char* name) {
-    std::vector<int32_t> values = {number(name), number(name), floats(name, {steps_, batch_, cells_}),
-                                   floats(name, {steps_, batch_, channels_}), floats(name, {batch_, cells_})};
+    std::vector<int32_t> values = {
+        number(name), number(name), form_.has_lists ? list_tensor() : floats(name, {steps_, batch_, cells_}),
+        form_.has_lists ? list_tensor() : floats(name, {steps_, batch_, channels_}),
+        floats(name, {batch_, cells_})};
     if (is_lstm()) values.push_back(floats(name, {batch_, cells_}));
     return values;
   }
@@ -275,6 +307,7 @@ class LoopModel {
   }
 
   int32_t with_row(int32_t list, int32_t position, int32_t after, int32_t h) {
+    if (form_.has_lists) return list_op("FlexTensorListSetItem", {list, position, h}, list_tensor());
     const int32_t row = floats("row", {1, batch_, cells_}), result = floats("list", {steps_, batch_, cells_});
     b_.op(tflite::BuiltinOperator_EXPAND_DIMS, {h, number("axis", 0)}, {row});
     const int32_t zero = number("zero", 0), whole = number("whole", -1);
@@ -301,9 +334,7 @@ class LoopModel {
   }
 
   std::vector<int32_t> body(const std::vector<int32_t>& in) {
-    const int32_t round = next(in[0]), after = next(in[1]), x = floats("x", {batch_, channels_});
-    b_.op(tflite::BuiltinOperator_GATHER, {in[3], in[1]}, {x}, tflite::BuiltinOptions_GatherOptions,
-          tflite::CreateGatherOptions(b_.fbb()).Union());
+    const int32_t round = next(in[0]), after = next(in[1]), x = row_of(in[3], in[1]);
     std::vector<int32_t> states = is_lstm() ? lstm(x, in[4], in[5]) : std::vector{gru(x, in[4])};
     const int32_t list = with_row(in[2], in[1], after, states[0]);
     if (form_.squares_state) states[0] = multiply(states[0], states[0]);
@@ -368,12 +399,13 @@ void expect_near(const std::vector<float>& found, const std::vector<Expected>& e
 TEST(TfliteRecurrence, LoopsOfKerasLayersAreOneStep) {
   for (const Kind kind : {Kind::kLstm, Kind::kGruResetAfter, Kind::kGruResetBefore}) {
     for (const size_t batch : {1, 2}) {
-      for (const bool updates_slices : {false, true}) {
+      for (Form form : {Form{}, Form{.updates_slices = true}, Form{.has_lists = true}}) {
         for (const bool last_only : {false, true}) {
-          SCOPED_TRACE(::testing::Message() << static_cast<int>(kind) << " batch " << batch << " updates "
-                                            << updates_slices << " last " << last_only);
+          SCOPED_TRACE(::testing::Message()
+                       << static_cast<int>(kind) << " batch " << batch << " updates " << form.updates_slices
+                       << " lists " << form.has_lists << " last " << last_only);
           const Layer layer = {.kind = kind, .batch = batch};
-          const Form form = {.updates_slices = updates_slices, .last_only = last_only};
+          form.last_only = last_only;
           const Outcome folded = run(layer, form, true), unrolled = run(layer, form, false);
           const std::vector<double> sequence = layer.run();
           expect_near(folded.values, last_only ? last_states(layer, sequence) : sequence);
@@ -390,9 +422,11 @@ TEST(TfliteRecurrence, LoopsOfKerasLayersAreOneStep) {
 // Long enough that a step for each round would be a plan of thousands.
 TEST(TfliteRecurrence, ALongLoopIsOneStep) {
   const Layer layer = {.kind = Kind::kLstm, .steps = 600, .channels = 2, .cells = 3};
-  const Outcome folded = run(layer, {}, true);
-  expect_near(folded.values, layer.run());
-  EXPECT_EQ(folded.num_steps, 1u);
+  for (const bool has_lists : {false, true}) {
+    const Outcome folded = run(layer, {.has_lists = has_lists}, true);
+    expect_near(folded.values, layer.run());
+    EXPECT_EQ(folded.num_steps, 1u);
+  }
 }
 
 // The state that the next round reads is not the layer's: the rounds stay steps of their own.

@@ -29,7 +29,7 @@ void define_placeholders(Graph& graph, const tflite::Operator& op) {
   for (const int32_t index : *op.outputs()) {
     const TensorInfo& tensor = graph.file().tensor(index);
     if (tensor.is_variable || tensor.is_constant() || tensor.file_type == tflite::TensorType_RESOURCE ||
-        graph.is_defined(tensor))
+        graph.find_list(tensor) != nullptr || graph.is_defined(tensor))
       continue;
     graph.define(tensor, graph.function().add_param("unknown_" + std::to_string(index),
                                                     {tensor.dtype.value_or(ir::kFloat32), tensor.shape}));
@@ -97,6 +97,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
         tfl::import_custom(context, *custom);
         continue;
       }
+      if (tfl::import_list(context, graph.file().custom_code(op))) continue;
       if (graph.file().custom_code(op) == "ethos-u") {
         tfl::import_ethosu(context);
         continue;

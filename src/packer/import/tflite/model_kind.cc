@@ -5,6 +5,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/tflite/model_file.h"
+#include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::tfl {
@@ -164,7 +165,7 @@ class Survey {
     for (size_t i = 0; i < std::size(kCompiled); ++i) {
       if (code == kCompiled[i].custom_code) compiled_[i].add(name_of(op));
     }
-    if (code.starts_with("Flex")) flex_.add(in_quotes(code));
+    if (code.starts_with("Flex") && !is_list_operator(code)) flex_.add(in_quotes(code));
   }
 
   void look_at_weights(const tflite::Operator& op, size_t operand) {

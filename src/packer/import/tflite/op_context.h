@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -73,6 +74,22 @@ class Graph {
     return found == complex_.end() ? nullptr : &found->second;
   }
 
+  // -- lists of tensors, whose elements are known on import (op_list.cc)
+  struct List {
+    std::vector<ir::ValueId> elements;  // invalid: not set yet
+  };
+  using ListRef = std::shared_ptr<const List>;
+  void define_list(const TensorInfo& tensor, ListRef list) { lists_[tensor.index] = std::move(list); }
+  // Adds to the elements of all lists so far, and returns their number.
+  uint64_t count_list_elements(uint64_t count) {
+    return caller_ != nullptr ? caller_->count_list_elements(count) : num_list_elements_ += count;
+  }
+  // Null where the tensor is no list.
+  ListRef find_list(const TensorInfo& tensor) const {
+    const auto found = lists_.find(tensor.index);
+    return found == lists_.end() ? nullptr : found->second;
+  }
+
   // -- what is kept between runs (variables.cc)
   // The name of a resource variable that a handle refers to, and a tensor that is such a handle.
   std::string variable_key(const TensorInfo& handle) const;
@@ -104,10 +121,12 @@ class Graph {
   Graph* caller_ = nullptr;
   uint32_t depth_ = 0;
   uint64_t num_unrolled_ = 0;
+  uint64_t num_list_elements_ = 0;
   std::set<size_t> imported_subgraphs_;
   std::vector<ir::ValueId> values_;  // by tensor index
   std::set<int32_t> empty_;          // by tensor index, these two
   std::map<int32_t, Complex> complex_;
+  std::map<int32_t, ListRef> lists_;
   uint64_t constant_bytes_ = 0;
   std::map<std::string, Variable> variables_;
   std::set<std::string> param_names_;                    // from the first state on
@@ -226,6 +245,10 @@ class OpContext {
 // Whether the operator was shape arithmetic: integers that are known on import, which it computed. Not so an
 // operator that has a row and moves elements, which emit() folds.
 bool fold_integers(OpContext& op, int32_t builtin_code);
+
+// TensorFlow's operators on lists of tensors, by their names; import_list returns false for others.
+bool is_list_operator(std::string_view custom_code);
+bool import_list(OpContext& op, std::string_view custom_code);
 
 // Before the operators: handles, variables that are assigned, and the subgraphs that CALL_ONCE runs.
 void prepare_variables(Graph& graph, importer::UnsupportedList* unsupported);

@@ -34,6 +34,7 @@ void import_operator(Graph& graph, size_t index, const std::string& caller) {
     if (fold_integers(context, code)) return;
     const ImportRow* row = find_float_row(context, code);
     if (row == nullptr) row = find_row(code);
+    if (row == nullptr && import_list(context, graph.file().custom_code(op))) return;
     if (row == nullptr) throw Unsupported{""};
     row->import_op(context);
   } catch (const Unsupported& use) {
@@ -41,6 +42,18 @@ void import_operator(Graph& graph, size_t index, const std::string& caller) {
     if (use.reason.find(" inside ") != std::string::npos) throw;
     refuse_inside(name, caller, use.reason);
   }
+}
+
+// What passes into a subgraph and out of it: a value, or a list of tensors.
+struct Passed {
+  ir::ValueId value;
+  Graph::ListRef list;
+};
+
+Passed passed_from(Graph& graph, const TensorInfo& tensor) {
+  Graph::ListRef list = graph.find_list(tensor);
+  if (list != nullptr) return {{}, std::move(list)};
+  return {graph.value(tensor), nullptr};
 }
 
 // The operators of a subgraph as they are run with one list of inputs.
@@ -51,7 +64,7 @@ class Body {
     check_operand_count(file_);
   }
 
-  std::vector<ir::ValueId> run(const std::vector<ir::ValueId>& inputs) {
+  std::vector<Passed> run(const std::vector<Passed>& inputs) {
     if (file_.inputs().size() != inputs.size()) {
       invalid(cat("a subgraph has ", file_.inputs().size(), " inputs, expected ", inputs.size()));
     }
@@ -62,17 +75,21 @@ class Body {
     if (constants_) graph.take_constants(*constants_);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const TensorInfo& tensor = file_.tensor(file_.inputs()[i]);
-      const ir::TensorType& type = graph.function().type(inputs[i]);
+      if (inputs[i].list != nullptr) {
+        graph.define_list(tensor, inputs[i].list);
+        continue;
+      }
+      const ir::TensorType& type = graph.function().type(inputs[i].value);
       if (tensor.dtype != type.dtype || !tensor.may_have(type.shape)) {
         throw Unsupported{cat("a subgraph whose input ", tfl::in_quotes(tensor.name), " is ",
                               type_name(tensor.file_type), " ", importer::to_text(tensor.shape),
                               ", but is given ", ir::to_string(type))};
       }
-      if (!graph.is_defined(tensor)) graph.define(tensor, inputs[i]);
+      if (!graph.is_defined(tensor)) graph.define(tensor, inputs[i].value);
     }
     for (size_t i = 0; i < file_.num_operators(); ++i) import_operator(graph, i, caller_);
-    std::vector<ir::ValueId> outputs;
-    for (const int32_t output : file_.outputs()) outputs.push_back(graph.value(file_.tensor(output)));
+    std::vector<Passed> outputs;
+    for (const int32_t output : file_.outputs()) outputs.push_back(passed_from(graph, file_.tensor(output)));
     constants_ = graph.constants();
     return outputs;
   }
@@ -93,6 +110,7 @@ class Body {
 
 // Of one bool that is known on import; nullopt: it is not.
 std::optional<bool> known_condition(const OpContext& op, ir::ValueId condition) {
+  if (!condition.valid()) invalid("the condition is a list of tensors, expected one bool");
   if (op.type(condition).dtype != ir::kBool || op.type(condition).num_elements() != 1)
     invalid(cat("the condition is ", ir::to_string(op.type(condition)), ", expected one bool"));
   const ir::ConstantRef known = op.constant_of(condition);
@@ -100,16 +118,22 @@ std::optional<bool> known_condition(const OpContext& op, ir::ValueId condition) 
   return known->bytes()[0] != 0;
 }
 
-std::vector<ir::ValueId> inputs_from(OpContext& op, size_t first) {
-  std::vector<ir::ValueId> values;
-  for (size_t i = first; i < op.num_inputs(); ++i) values.push_back(op.value(op.input(i)));
+std::vector<Passed> inputs_from(OpContext& op, size_t first) {
+  std::vector<Passed> values;
+  for (size_t i = first; i < op.num_inputs(); ++i) values.push_back(passed_from(op.graph(), op.input(i)));
   return values;
 }
 
-void define_outputs(OpContext& op, const std::vector<ir::ValueId>& values) {
+void define_outputs(OpContext& op, const std::vector<Passed>& values) {
   if (values.size() != op.num_outputs())
     invalid(cat("there are ", op.num_outputs(), " outputs, expected ", values.size()));
-  for (size_t i = 0; i < values.size(); ++i) op.define(op.output(i), values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].list != nullptr) {
+      op.graph().define_list(op.output(i), values[i].list);
+    } else {
+      op.define(op.output(i), values[i].value);
+    }
+  }
 }
 
 }  // namespace
@@ -118,11 +142,11 @@ void import_while(OpContext& op) {
   const auto& options = op.options<tflite::WhileOptions>();
   Body condition(op, options.cond_subgraph_index(), "WHILE");
   Body body(op, options.body_subgraph_index(), "WHILE");
-  std::vector<ir::ValueId> values = inputs_from(op, 0);
+  std::vector<Passed> values = inputs_from(op, 0);
   while (true) {
-    const std::vector<ir::ValueId> result = condition.run(values);
+    const std::vector<Passed> result = condition.run(values);
     if (result.size() != 1) invalid(cat("the condition has ", result.size(), " outputs, expected 1"));
-    const std::optional<bool> goes_on = known_condition(op, result[0]);
+    const std::optional<bool> goes_on = known_condition(op, result[0].value);
     if (!goes_on) throw Unsupported{"a number of rounds that the data decides"};
     if (!*goes_on) break;
     values = body.run(values);
@@ -136,18 +160,21 @@ void import_if(OpContext& op) {
   const auto& options = op.options<tflite::IfOptions>();
   const ir::ValueId condition = op.value(op.input(0));
   const std::optional<bool> known = known_condition(op, condition);
-  const std::vector<ir::ValueId> inputs = inputs_from(op, 1);
+  const std::vector<Passed> inputs = inputs_from(op, 1);
   const auto branch = [&](int32_t index) { return Body(op, index, "IF").run(inputs); };
-  std::vector<ir::ValueId> values;
+  std::vector<Passed> values;
   if (known) {
     values = branch(*known ? options.then_subgraph_index() : options.else_subgraph_index());
   } else {
     values = branch(options.then_subgraph_index());
-    const std::vector<ir::ValueId> others = branch(options.else_subgraph_index());
+    const std::vector<Passed> others = branch(options.else_subgraph_index());
     if (others.size() != values.size()) invalid("the branches have different numbers of outputs");
     for (size_t i = 0; i < values.size(); ++i) {
-      if (op.type(values[i]) != op.type(others[i])) throw Unsupported{"branches of different shapes"};
-      values[i] = op.emit("where", {op.reshaped(condition, {}), values[i], others[i]}, {});
+      if (values[i].list != nullptr || others[i].list != nullptr)
+        throw Unsupported{"branches that make lists of tensors"};
+      if (op.type(values[i].value) != op.type(others[i].value))
+        throw Unsupported{"branches of different shapes"};
+      values[i].value = op.emit("where", {op.reshaped(condition, {}), values[i].value, others[i].value}, {});
     }
   }
   op.graph().mark_imported(options.then_subgraph_index());
