@@ -297,6 +297,19 @@ TEST(OnnxGemm, TransposedDataAndOtherAddends) {
             "%2 = add(%1, const(Tensor[(3, 1), float32], [3, 4, 5]));\n%2\n");
 }
 
+TEST(OnnxGemm, OfTwoTensorsThatTheNetworkComputes) {
+  for (const bool is_transposed : {false, true}) {
+    OnnxBuilder b;
+    b.input("x", kFloat, {2, 3}).input("w", kFloat, is_transposed ? ir::Shape{4, 3} : ir::Shape{3, 4});
+    b.input("c", kFloat, {1, 4});
+    b.node("Gemm", {"x", "w", "c"}, {"y"}, {attr_int("transB", is_transposed ? 1 : 0)});
+    b.output("y", kFloat, {2, 4});
+    EXPECT_EQ(import_body(b), std::string("%0 = nn.batch_matmul(%x, %w") +
+                                  (is_transposed ? ", transpose_b=True" : "") +
+                                  ");\n%1 = add(%0, %c);\n%1\n");
+  }
+}
+
 TEST(OnnxQLinear, MatMulAndGemm) {
   OnnxBuilder b;
   b.import_opset("com.microsoft", 1).input("x", kInt8, {1, 2}).scale("s", 0.5f).zero_point("z", 1);

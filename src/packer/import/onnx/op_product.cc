@@ -322,12 +322,17 @@ void import_gemm(const OpContext& op) {
   if (op.opset() < 7) op.attr_int("broadcast", 0);  // says that the addend's shape may differ
   const Value data = trans_a ? transposed(op, op.input(0)) : op.input(0);
   if (op.shape(data).size() != 2) invalid(cat("the first operand is ", op.type(data), ", expected rank 2"));
-  const Value weights = trans_b ? op.input(1) : transposed(op, op.input(1));
-  Value result = scaled(op, op.emit("nn.dense", {data, weights}), alpha);
+  const bool is_layer = depends_on_constants(op, op.input(1));
+  const auto product_of = [&] {
+    if (!is_layer) return op.emit("nn.batch_matmul", {data, op.input(1)}, {{"transpose_b", trans_b}});
+    return op.emit("nn.dense", {data, trans_b ? op.input(1) : transposed(op, op.input(1))});
+  };
+  Value result = scaled(op, product_of(), alpha);
   if (op.has_input(2) && beta != 0) {
     const int64_t columns = op.shape(result)[1];
     const Value addend = scaled(op, op.input(2), beta);
-    const Value bias = as_bias(op, addend, columns);
+    const bool is_bias = is_layer && depends_on_constants(op, addend);
+    const Value bias = is_bias ? as_bias(op, addend, columns) : Value();
     const ir::Shape shape = op.shape(result);
     result = bias.is_known() ? op.emit("nn.bias_add", {result, bias}, {{"axis", int64_t{1}}})
                              : op.emit("add", {result, addend});
