@@ -51,7 +51,7 @@ constexpr const char* kFields[] = {
     "4",                     // L2NormalizationParams
     "4444444114",            // BatchMatmulParams
     "112dddd44444",          // LstmParams
-    "11114",                 // FloatLstmParams
+    "111142",                // FloatLstmParams
     "444444",                // SvdfParams
     "444",                   // Softmax16Params
     "1",                     // IntBinaryParams

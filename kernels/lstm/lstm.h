@@ -81,9 +81,10 @@ struct LstmArgs {
 struct FloatLstmArgs {
   LstmShape shape;
   const float* input = nullptr;
-  const void* input_weights = nullptr;      // float32 in blocks of kFloatBlock rows (float_conv2d.h), or int8
-  const void* recurrent_weights = nullptr;  // [rows, k]
-  const float* input_scales = nullptr;      // these two: [num_gates], of int8 weights
+  const void* input_weights = nullptr;  // float32 in blocks of kFloatBlock rows (float_conv2d.h), or int8
+                                        // [rows, k] in weights_layout
+  const void* recurrent_weights = nullptr;
+  const float* input_scales = nullptr;  // these two: [num_gates], of int8 weights
   const float* recurrent_scales = nullptr;
   const float* bias = nullptr;  // [rows rounded up to kFloatBlock]
   const float* first_output = nullptr;
@@ -94,6 +95,7 @@ struct FloatLstmArgs {
   float cell_clip = 0.0f;  // a number that is not negative
   bool is_hybrid = false;
   bool symmetric = false;
+  uint16_t weights_layout = 0;  // of int8 weights: ohwi or o16k4
 };
 
 // Best first; the reference, which computes all that is bound, is the last. Work items: samples of the batch.
@@ -102,6 +104,7 @@ struct FloatLstmArgs {
   QPLAN_VARIANT(lstm_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_FLOAT_LSTM_VARIANTS \
   QPLAN_SIMD_VARIANTS(float_lstm) \
+  QPLAN_DOT_VARIANTS(hybrid_lstm) \
   QPLAN_VARIANT(float_lstm_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, LstmArgs)
 QPLAN_LSTM_VARIANTS

@@ -81,11 +81,26 @@ void quantize_row(const FloatLstmArgs& a, Row* row) {
     row->quantized[k] = dynamic_quantized(row->values[k], row->scale, a.symmetric);
 }
 
-float hybrid_dot(const int8_t* weights, uint32_t row, const Row& x, float weight_scale) {
-  const int8_t* w = weights + uint64_t{row} * x.count;
+uint32_t hybrid_product(const int8_t* weights, uint16_t layout, uint32_t num_rows, uint32_t row,
+                        const Row& x) {
   uint32_t sum = 0;
-  for (uint32_t k = 0; k < x.count; ++k)
-    sum += static_cast<uint32_t>(w[k] * (x.quantized[k] - x.scale.zero_point));
+  if (layout == kLayout_ohwi) {
+    const int8_t* w = weights + uint64_t{row} * x.count;
+    for (uint32_t k = 0; k < x.count; ++k)
+      sum += static_cast<uint32_t>(w[k] * (x.quantized[k] - x.scale.zero_point));
+    return sum;
+  }
+  for (uint32_t k = 0; k < x.count; ++k) {
+    const int32_t w = weights[layout_index(layout, row, k, num_rows, x.count)];
+    sum += static_cast<uint32_t>(w * (x.quantized[k] - x.scale.zero_point));
+  }
+  return sum;
+}
+
+float hybrid_dot(const FloatLstmArgs& a, const void* weights, uint32_t row, const Row& x,
+                 float weight_scale) {
+  const uint32_t sum =
+      hybrid_product(static_cast<const int8_t*>(weights), a.weights_layout, lstm_rows(a.shape), row, x);
   const float scale = x.scale.scale * weight_scale;
   return static_cast<float>(static_cast<int32_t>(sum)) * scale;
 }
@@ -117,9 +132,8 @@ void run(const FloatLstmArgs& a, uint32_t begin, uint32_t end, void* scratch) {
         const uint32_t gate = row / shape.cells;
         float of_input = 0.0f, of_state = 0.0f;
         if (a.is_hybrid) {
-          of_input = hybrid_dot(static_cast<const int8_t*>(a.input_weights), row, x, a.input_scales[gate]);
-          of_state =
-              hybrid_dot(static_cast<const int8_t*>(a.recurrent_weights), row, h, a.recurrent_scales[gate]);
+          of_input = hybrid_dot(a, a.input_weights, row, x, a.input_scales[gate]);
+          of_state = hybrid_dot(a, a.recurrent_weights, row, h, a.recurrent_scales[gate]);
         } else {
           of_input = dot(static_cast<const float*>(a.input_weights), row, x.values, x.count);
           of_state = dot(static_cast<const float*>(a.recurrent_weights), row, h.values, h.count);

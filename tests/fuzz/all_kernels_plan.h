@@ -199,6 +199,7 @@ class AllKernelsPlan : private StepsPlan {
     };
     const uint32_t sequence = step(k_copy, {larger}, {4, 4, 24}, copy_params(0), kFloat, 32);
     add_lstm(sequence, k_float_lstm);
+    add_hybrid_lstm(sequence);
     add_gru(sequence, false);
     add_gru(sequence, true);
     const uint32_t mean = step(k_float_mean, {back}, {1, 8}, reduce(6), kFloat, 32);
@@ -314,6 +315,28 @@ class AllKernelsPlan : private StepsPlan {
                                                      &multipliers, &shifts, kMultiplier, -20, 3, 12, 30000));
         },
         "lstm");
+  }
+  // A sequence [b, steps, 24] of float32, and weights of int8. What it makes is nobody's input.
+  void add_hybrid_lstm(uint32_t sequence) {
+    const std::vector<int64_t> shape = spec_.tensors[sequence].shape;
+    constexpr size_t kCells = 5, kPadded = 32, kPaddedCells = 8;
+    const auto output = [&](const std::vector<int64_t>& extents, const char* name) {
+      return spec_.add_tensor(extents, name, kFloat, 32);
+    };
+    const std::vector<int64_t> state = {shape[0], static_cast<int64_t>(kCells)};
+    spec_.add_step(
+        k_float_lstm,
+        {sequence, spec_.add_constant({kPadded * 24}, random_bytes(kPadded * 24)),
+         spec_.add_constant({kPadded * kPaddedCells}, random_bytes(kPadded * kPaddedCells)),
+         float_constant(kPadded), float_constant(8), float_state(shape[0], kCells),
+         float_state(shape[0], kCells)},
+        {output({shape[0], shape[1], static_cast<int64_t>(kCells)}, "hybrid lstm"), output(state, "output"),
+         output(state, "cell")},
+        [](Builder& b) {
+          return done(format::KernelParams_FloatLstmParams,
+                      format::CreateFloatLstmParams(b, false, false, true, false, 0.0f, kLayout_o16k4));
+        },
+        "hybrid_lstm");
   }
   // A sequence [steps, 4, 24] of float32. What it makes is nobody's input.
   void add_gru(uint32_t sequence, bool reset_after) {

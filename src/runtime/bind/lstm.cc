@@ -132,13 +132,17 @@ qplan_status bind(const StepView& step, bool checked, LstmArgs& args, Error* err
 
 // ---- float_lstm ----
 
-// Weights, scales and bias of the gates are constants.
-bool check_float_constants(const StepCheck& check, const LstmShape& shape, bool is_hybrid) {
+// Weights, scales and bias of the gates are constants. layout: of int8 weights.
+bool check_float_constants(const StepCheck& check, const LstmShape& shape, bool is_hybrid, uint16_t layout) {
   const uint64_t rows = lstm_rows(shape), padded = (rows + kFloatBlock - 1) / kFloatBlock * kFloatBlock;
   const Dtype dtype = is_hybrid ? Dtype::kS8 : Dtype::kF32;
-  const uint64_t stored = is_hybrid ? rows : padded;
-  return check.constant(kInputWeights, "input weights", dtype, stored * shape.input_c) &&
-         check.constant(kRecurrentWeights, "recurrent weights", dtype, stored * shape.cells) &&
+  if (is_hybrid ? !check.layout(layout, kLayout_ohwi, kLayout_o16k4) : !check.layout(layout, kLayout_ohwi))
+    return false;
+  const auto stored = [&](uint64_t count) {
+    return is_hybrid ? layout_bytes(layout, rows, count) : padded * count;
+  };
+  return check.constant(kInputWeights, "input weights", dtype, stored(shape.input_c)) &&
+         check.constant(kRecurrentWeights, "recurrent weights", dtype, stored(shape.cells)) &&
          check.constant(kBias, "bias", Dtype::kF32, padded) &&
          check.constant(kScales, "weight scales", Dtype::kF32, uint64_t{2} * shape.num_gates);
 }
@@ -148,7 +152,8 @@ bool check_float_step(const StepCheck& check, const StepView& step) {
     return false;
   const auto& p = check.params_as<format::FloatLstmParams>();
   if (!check_tensors(check, step, p.coupled(), p.time_major(), Dtype::kF32, Dtype::kF32)) return false;
-  return check_float_constants(check, lstm_shape(step, p.coupled(), p.time_major()), p.hybrid()) &&
+  return check_float_constants(check, lstm_shape(step, p.coupled(), p.time_major()), p.hybrid(),
+                               p.weights_layout()) &&
          check.float_clamp(0.0f, p.cell_clip());
 }
 
@@ -171,6 +176,7 @@ qplan_status bind_float(const StepView& step, bool checked, FloatLstmArgs& args,
   args.cell_clip = p.cell_clip();
   args.is_hybrid = p.hybrid();
   args.symmetric = p.symmetric();
+  args.weights_layout = p.weights_layout();
   return QPLAN_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "kernels/float_conv2d/float_conv2d.h"
@@ -124,6 +125,13 @@ void round(std::vector<double>& values) {
 class FloatLstmVariant : public ::testing::TestWithParam<const KernelVariant*> {
  protected:
   void SetUp() override { QPLAN_SKIP_UNLESS_RUNNABLE(*GetParam()); }
+
+  // Weights of float32, or of int8 in the layout. AVX512-VNNI's product makes no sums.
+  static bool takes_floats() { return !std::string_view(GetParam()->name).starts_with("hybrid"); }
+  static bool takes_int8(uint16_t layout) {
+    if (GetParam()->isa == QPLAN_ISA_REFERENCE) return true;
+    return !takes_floats() && GetParam()->isa != QPLAN_ISA_AVX512VNNI && layout == kLayout_o16k4;
+  }
 };
 INSTANTIATE_TEST_SUITE_P(All, FloatLstmVariant, ::testing::ValuesIn(testing::variants_of(kFloatLstmFamily)),
                          testing::variant_test_name);
@@ -173,7 +181,8 @@ TEST_P(FloatLstmVariant, IsNearTheTextbook) {
     fill(layer, seed++);
     TestStep step(kKernel_float_lstm);
     make_step(step, layer);
-    ASSERT_TRUE(testing::run_step(step, kFloatLstmFamily, *GetParam(), seed));
+    ASSERT_EQ(testing::run_step(step, kFloatLstmFamily, *GetParam(), seed), takes_floats());
+    if (!takes_floats()) return;
     const auto expect_near = [&](const std::vector<double>& expected, uint32_t output) {
       const std::vector<float> found = testing::output_values<float>(step, output);
       ASSERT_EQ(found.size(), expected.size());
@@ -188,6 +197,7 @@ TEST_P(FloatLstmVariant, IsNearTheTextbook) {
 }
 
 TEST_P(FloatLstmVariant, EqualsTheReferenceToTheBit) {
+  if (!takes_floats()) return;
   const KernelVariant& reference = kFloatLstmFamily.variants[kFloatLstmFamily.num_variants - 1];
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const std::vector<Layer> forms = layers();
@@ -207,6 +217,18 @@ TEST_P(FloatLstmVariant, EqualsTheReferenceToTheBit) {
     for (size_t i = 0; i < 3; ++i)
       ASSERT_EQ(outputs[i], outputs[i + 3]) << "output " << i << ", seed " << seed;
   }
+}
+
+// ---- float32 with weights of int8 ----
+
+std::vector<int8_t> packed(const std::vector<int8_t>& weights, int64_t rows, uint16_t layout) {
+  const uint64_t num_o = static_cast<uint64_t>(rows), num_k = weights.size() / num_o;
+  std::vector<int8_t> bytes(layout_bytes(layout, num_o, num_k));
+  for (uint64_t o = 0; o < num_o; ++o) {
+    for (uint64_t k = 0; k < num_k; ++k)
+      bytes[layout_index(layout, o, k, num_o, num_k)] = weights[o * num_k + k];
+  }
+  return bytes;
 }
 
 // Rows whose elements are whole numbers up to 127 are their own quantised form, with a scale of 1 and of 1 /
@@ -231,26 +253,97 @@ TEST_P(FloatLstmVariant, OfInt8WeightsQuantisesInputAndState) {
   round(layer.bias);
   std::vector<float> bias = rounded(layer.bias);
   bias.resize(16);
-  TestStep step(kKernel_float_lstm);
-  step.input<float>({1, 1, 4}, rounded(layer.input));
-  step.constant<int8_t>({8 * 4}, weights);
-  step.constant<int8_t>({8 * 2}, recurrent);
-  step.constant<float>({16}, bias);
-  step.constant<float>({8}, scales);
-  step.input<float>({1, 2}, rounded(layer.output_state));
-  step.input<float>({1, 2}, rounded(layer.cell_state));
-  step.output<float>({1, 1, 2});
-  step.output<float>({1, 2});
-  step.output<float>({1, 2});
+  for (const uint16_t layout : {kLayout_ohwi, kLayout_o16k4}) {
+    TestStep step(kKernel_float_lstm);
+    step.input<float>({1, 1, 4}, rounded(layer.input));
+    for (const std::vector<int8_t>& bytes : {packed(weights, 8, layout), packed(recurrent, 8, layout)})
+      step.constant<int8_t>({static_cast<int64_t>(bytes.size())}, bytes);
+    step.constant<float>({16}, bias);
+    step.constant<float>({8}, scales);
+    step.input<float>({1, 2}, rounded(layer.output_state));
+    step.input<float>({1, 2}, rounded(layer.cell_state));
+    step.output<float>({1, 1, 2});
+    step.output<float>({1, 2});
+    step.output<float>({1, 2});
+    step.finish(
+        format::KernelParams_FloatLstmParams,
+        format::CreateFloatLstmParams(step.builder(), false, false, true, true, 0.0f, layout).Union());
+    ASSERT_EQ(testing::run_step(step, kFloatLstmFamily, *GetParam(), 7), takes_int8(layout));
+    if (!takes_int8(layout)) continue;
+    Layer textbook = layer;
+    const std::vector<double> expected = textbook.run();
+    const std::vector<float> found = testing::output_values<float>(step);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(static_cast<double>(found[i]), expected[i], 1e-5);
+  }
+}
+
+struct HybridLayer {
+  Layer real;
+  bool symmetric = false;
+  std::vector<int8_t> weights, recurrent;
+  std::vector<float> scales;
+};
+
+void make_step(TestStep& step, const HybridLayer& layer, uint16_t layout) {
+  const Layer& real = layer.real;
+  const std::vector<int64_t> state = {real.batch, real.cells};
+  const int64_t first = real.time_major ? real.steps : real.batch,
+                second = real.time_major ? real.batch : real.steps;
+  step.input<float>({first, second, real.channels}, rounded(real.input));
+  for (const std::vector<int8_t>& bytes :
+       {packed(layer.weights, real.rows(), layout), packed(layer.recurrent, real.rows(), layout)})
+    step.constant<int8_t>({static_cast<int64_t>(bytes.size())}, bytes);
+  std::vector<float> bias = rounded(real.bias);
+  bias.resize(static_cast<size_t>((real.rows() + 15) / 16 * 16));
+  step.constant<float>({static_cast<int64_t>(bias.size())}, bias);
+  step.constant<float>({2 * real.gates()}, layer.scales);
+  step.input<float>(state, rounded(real.output_state));
+  step.input<float>(state, rounded(real.cell_state));
+  step.output<float>({first, second, real.cells});
+  step.output<float>(state);
+  step.output<float>(state);
   step.finish(format::KernelParams_FloatLstmParams,
-              format::CreateFloatLstmParams(step.builder(), false, false, true, true, 0.0f).Union());
-  // Only the reference takes weights of int8.
-  ASSERT_EQ(testing::run_step(step, kFloatLstmFamily, *GetParam(), 7),
-            GetParam()->isa == QPLAN_ISA_REFERENCE);
-  if (GetParam()->isa != QPLAN_ISA_REFERENCE) return;
-  const std::vector<double> expected = layer.run();
-  const std::vector<float> found = testing::output_values<float>(step);
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(static_cast<double>(found[i]), expected[i], 1e-5);
+              format::CreateFloatLstmParams(step.builder(), real.coupled, real.time_major, true,
+                                            layer.symmetric, static_cast<float>(real.clip), layout)
+                  .Union());
+}
+
+TEST_P(FloatLstmVariant, OfInt8WeightsEqualsTheReferenceToTheBit) {
+  if (!takes_int8(kLayout_o16k4)) return;
+  const KernelVariant& reference = kFloatLstmFamily.variants[kFloatLstmFamily.num_variants - 1];
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const std::vector<Layer> forms = layers();
+    HybridLayer layer;
+    layer.real = forms[seed % forms.size()];
+    layer.real.batch = 1 + static_cast<int64_t>(seed % 3);
+    layer.real.channels = 1 + static_cast<int64_t>(seed * 5 % 67);
+    layer.real.cells = 1 + static_cast<int64_t>(seed * 7 % 40);
+    layer.symmetric = seed % 2 == 0;
+    fill(layer.real, seed);
+    if (seed % 5 == 0) std::fill_n(layer.real.input.begin(), layer.real.channels, 0.0);  // a row of zeros
+    if (seed % 7 == 0) {
+      for (double& x : layer.real.input) x = std::abs(x);
+    }
+    const auto bytes = [&](int64_t count) {
+      std::vector<int8_t> values(static_cast<size_t>(count));
+      for (int8_t& value : values) value = static_cast<int8_t>(random.unit() * 256 - 128);
+      return values;
+    };
+    layer.weights = bytes(layer.real.rows() * layer.real.channels);
+    layer.recurrent = bytes(layer.real.rows() * layer.real.cells);
+    layer.scales = rounded(random_reals(random, 2 * layer.real.gates(), 0.01));
+    for (float& scale : layer.scales) scale = std::abs(scale) + 0.001f;
+    std::vector<std::vector<uint8_t>> expected;
+    for (const uint16_t layout : {kLayout_ohwi, kLayout_o16k4}) {
+      TestStep step(kKernel_float_lstm);
+      make_step(step, layer, layout);
+      const KernelVariant& variant = layout == kLayout_ohwi ? reference : *GetParam();
+      ASSERT_TRUE(testing::run_step(step, kFloatLstmFamily, variant, seed));
+      if (expected.empty()) expected = testing::output_bytes(step.view());
+      ASSERT_EQ(testing::output_bytes(step.view()), expected) << "seed " << seed;
+    }
+  }
 }
 
 // ---- integers ----
@@ -307,16 +400,6 @@ IntegerLayer integer_layer(Layer real, uint64_t seed, int32_t zero_point) {
                                               std::ldexp(1.0, -kCellBits), 0, &real.cell_state);
   layer.real = std::move(real);
   return layer;
-}
-
-std::vector<int8_t> packed(const std::vector<int8_t>& weights, int64_t rows, uint16_t layout) {
-  const uint64_t num_o = static_cast<uint64_t>(rows), num_k = weights.size() / num_o;
-  std::vector<int8_t> bytes(layout_bytes(layout, num_o, num_k));
-  for (uint64_t o = 0; o < num_o; ++o) {
-    for (uint64_t k = 0; k < num_k; ++k)
-      bytes[layout_index(layout, o, k, num_o, num_k)] = weights[o * num_k + k];
-  }
-  return bytes;
 }
 
 // What the kernel's formula expects: less (128 + zero_point) times the sum of the row's weights.

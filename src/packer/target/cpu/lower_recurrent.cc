@@ -40,6 +40,11 @@ TensorId add_bytes(Lowering& lowering, ir::DType dtype, std::vector<uint8_t> byt
                                std::make_shared<const std::vector<uint8_t>>(std::move(bytes)), name);
 }
 
+// Of int8 weights.
+uint16_t dot_layout(const Lowering& lowering) {
+  return lowering.profile().fully_connected_layout == kLayout_o16k4 ? kLayout_o16k4 : kLayout_ohwi;
+}
+
 // int8 weights [o, k] in the layout.
 TensorId add_packed(Lowering& lowering, ir::ValueId value, uint16_t layout) {
   const ir::Constant& weights = lowering.constant(value, "the weights");
@@ -95,8 +100,7 @@ std::vector<Constraint> constraints_of_integer_lstm() {
 }
 void lower_integer_lstm(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  const uint16_t layout =
-      lowering.profile().fully_connected_layout == kLayout_o16k4 ? kLayout_o16k4 : kLayout_ohwi;
+  const uint16_t layout = dot_layout(lowering);
   const ir::ValueId input = node.operands[lstm::kInputWeights],
                     recurrent = node.operands[lstm::kRecurrentWeights];
   std::vector<TensorId> inputs = {
@@ -156,8 +160,9 @@ std::vector<Constraint> constraints_of_lstm() {
 void lower_lstm(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const bool is_hybrid = lowering.type(node.operands[lstm::kInputWeights]).dtype == ir::kInt8;
+  const uint16_t layout = is_hybrid ? dot_layout(lowering) : uint16_t{kLayout_ohwi};
   const auto weights = [&](size_t operand) {
-    return is_hybrid ? add_packed(lowering, node.operands[operand], kLayout_ohwi)
+    return is_hybrid ? add_packed(lowering, node.operands[operand], layout)
                      : add_float_blocks(lowering, node.operands[operand]);
   };
   std::vector<TensorId> inputs = {
@@ -172,7 +177,8 @@ void lower_lstm(Lowering& lowering, const NodeSequence& sequence) {
                                 .time_major = op::attr_bool(node, "time_major"),
                                 .hybrid = is_hybrid,
                                 .symmetric = op::attr_bool(node, "symmetric"),
-                                .cell_clip = op::to_float32(op::attr_float(node, "cell_clip"))};
+                                .cell_clip = op::to_float32(op::attr_float(node, "cell_clip")),
+                                .weights_layout = layout};
   lowering.add_step(std::move(step));
 }
 
