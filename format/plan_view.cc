@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "format/table_fields.h"
 #include "format/text.h"
 #include "format/verify.h"
 #include "format/verify_tables.h"
@@ -123,9 +124,16 @@ qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
   }
   main_bank_ = static_cast<uint16_t>(verifier.main_bank());
   for (uint32_t i = 0; i < num_banks(); ++i) {
-    if (bank(i).kind() == BankKind_CONSTANT) constant_banks_ = static_cast<uint16_t>(constant_banks_ | 1 << i);
+    if (bank(i).kind() == BankKind_CONSTANT)
+      constant_banks_ = static_cast<uint16_t>(constant_banks_ | 1 << i);
   }
   return QPLAN_OK;
+}
+
+const void* PlanView::step_body(uint32_t i, StepBody type) const {
+  const auto* steps = TableFields(plan_).vector<flatbuffers::Offset<Step>>(Plan::VT_STEPS);
+  const TableFields step(steps->Get(i));
+  return step.scalar<uint8_t>(Step::VT_BODY_TYPE) == type ? step.table(Step::VT_BODY) : nullptr;
 }
 
 const char* PlanView::tensor_name(uint32_t tensor) const {
@@ -145,14 +153,20 @@ const Function* PlanView::find_function(const char* name) const {
 }
 
 const void* PlanView::constant_data(uint32_t tensor_index) const {
-  if (!is_constant(tensor_index)) return nullptr;
-  const Tensor& t = tensor(tensor_index);
-  return bytes_ + bank(t.bank()).file_offset() + t.offset();
+  const TableFields t(&tensor(tensor_index));
+  const auto bank_index = t.scalar<uint32_t>(Tensor::VT_BANK);
+  if (!is_constant_bank(bank_index)) return nullptr;
+  const uint64_t at = bank(bank_index).file_offset() + t.scalar<uint64_t>(Tensor::VT_OFFSET);
+  return bytes_ + static_cast<size_t>(at);  // within the file
 }
 
 uint32_t PlanView::num_leading_tensors() const {
-  uint32_t count = num_tensors();
-  while (count > 0 && is_constant(count - 1)) --count;
+  const auto* tensors = plan_->tensors();
+  uint32_t count = count_of(tensors);
+  while (count > 0 &&
+         is_constant_bank(TableFields(tensors->Get(count - 1)).scalar<uint32_t>(Tensor::VT_BANK))) {
+    --count;
+  }
   return count;
 }
 
@@ -171,7 +185,7 @@ uint32_t PlanView::npu_targets(const Function& function) const {
   return targets;
 }
 
-MemoryCounts PlanView::memory_counts(const Function& function) const {
+MemoryCounts PlanView::counts_without_args(const Function& function) const {
   MemoryCounts counts;
   counts.num_steps = function.num_steps();
   counts.num_tensors = num_tensors();
@@ -179,16 +193,24 @@ MemoryCounts PlanView::memory_counts(const Function& function) const {
   counts.scratch_in_arena = count_of(function.scratch_sizes()) > 0;
   counts.arena_bytes = bank(main_bank_).size();
   counts.scratch_bytes = function.scratch_per_worker();
+  uint32_t targets = 0;
+  for (uint32_t i = 0; has_npu_steps() && i < function.num_steps(); ++i) {
+    const NpuStep* npu = npu_step(function.first_step() + i);
+    if (npu == nullptr) continue;
+    ++counts.num_regions;
+    targets |= uint32_t{1} << npu->target();
+  }
+  for (; targets != 0; targets &= targets - 1) ++counts.num_devices;
+  return counts;
+}
+
+uint64_t PlanView::kept_args_bytes_of(const Function& function) const {
+  uint64_t bytes = 0;
   for (uint32_t i = 0; i < function.num_steps(); ++i) {
     const uint32_t index = function.first_step() + i;
-    if (npu_step(index) != nullptr) {
-      ++counts.num_regions;
-    } else {
-      counts.kept_bytes += kKeptStepBytes + kept_args_bytes(step(index).kernel());
-    }
+    if (npu_step(index) == nullptr) bytes += kKeptStepBytes + kept_args_bytes(step(index).kernel());
   }
-  for (uint32_t targets = npu_targets(function); targets != 0; targets &= targets - 1) ++counts.num_devices;
-  return counts;
+  return bytes;
 }
 
 }  // namespace qplan::format

@@ -70,9 +70,14 @@ class PlanView {
   const Bank& bank(uint32_t i) const { return *plan_->banks()->Get(i); }
   const Tensor& tensor(uint32_t i) const { return *plan_->tensors()->Get(i); }
   // The kernel step; only for steps whose npu_step() is null.
-  const KernelStep& step(uint32_t i) const { return *plan_->steps()->Get(i)->body_as_KernelStep(); }
-  // Null for kernels' steps.
-  const NpuStep* npu_step(uint32_t i) const { return plan_->steps()->Get(i)->body_as_NpuStep(); }
+  const KernelStep& step(uint32_t i) const {
+    return *static_cast<const KernelStep*>(step_body(i, StepBody_KernelStep));
+  }
+  // Null for kernels' steps. Plans without the feature have no others.
+  const NpuStep* npu_step(uint32_t i) const {
+    return has_npu_steps() ? static_cast<const NpuStep*>(step_body(i, StepBody_NpuStep)) : nullptr;
+  }
+  bool has_npu_steps() const { return (header().required_features & kFeatureNpuRegions) != 0; }
   const Function& function(uint32_t i) const { return *plan_->functions()->Get(i); }
 
   // "" where stripped or unnamed.
@@ -96,15 +101,19 @@ class PlanView {
   // Up to the last one that is no constant: plans for small devices have their constants behind it, whose
   // addresses no session keeps.
   uint32_t num_leading_tensors() const;
-  bool is_constant(uint32_t tensor_index) const {
-    return (constant_banks_ >> tensor(tensor_index).bank() & 1) != 0;
-  }
+  bool is_constant(uint32_t tensor_index) const { return is_constant_bank(tensor(tensor_index).bank()); }
+  bool is_constant_bank(uint32_t i) const { return (constant_banks_ >> i & 1) != 0; }
   // Address of a constant in the file; null for other tensors.
   const void* constant_data(uint32_t tensor_index) const;
   // The DEVICE bank of a target, or num_banks() where it has none.
   uint32_t device_bank(uint32_t target) const;
-  // The counts of records in a session of the function, and scratch and arena of bank 0.
-  MemoryCounts memory_counts(const Function& function) const;
+  // The counts of records in a session of the function, and scratch and arena of bank 0, where pointers have
+  // so many bytes.
+  MemoryCounts memory_counts(const Function& function, uint64_t pointer_size) const {
+    MemoryCounts counts = counts_without_args(function);
+    if (keeps_args(pointer_size)) counts.kept_bytes = kept_args_bytes_of(function);
+    return counts;
+  }
   // Bit t: steps of the function run on target t.
   uint32_t npu_targets(const Function& function) const;
   // Index of the bank that shares memory 0 with the session: the first ARENA bank.
@@ -119,6 +128,10 @@ class PlanView {
     bool (PlanVerifier::*npu_step)(uint32_t index, const NpuStep& body);
   };
   qplan_status open(const void* bytes, size_t size, const Checks& checks, Error* error);
+  // Null where the step is another one.
+  const void* step_body(uint32_t i, StepBody type) const;
+  MemoryCounts counts_without_args(const Function& function) const;
+  uint64_t kept_args_bytes_of(const Function& function) const;
   qplan_status open_header(const void* bytes, size_t size, Error* error);
   qplan_status open_tables(const Checks& checks, Error* error);
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "format/plan_view.h"
+#include "format/table_fields.h"
 #include "src/base/error.h"
 
 namespace qplan::format {
@@ -24,6 +25,11 @@ class PlanVerifier {
         names_(names),
         npu_step_(check_npu_step),
         error_(*error),
+        banks_(plan.banks()),
+        tensors_(plan.tensors()),
+        num_banks_(count_of(banks_)),
+        num_tensors_(count_of(tensors_)),
+        num_steps_(count_of(plan.steps())),
         budget_(header.root_size) {}
 
   // In this order: each relies on those before it.
@@ -40,12 +46,12 @@ class PlanVerifier {
   bool bank(uint32_t index, const Bank& bank);
   bool device_bank(uint32_t index, const Bank& bank);
   bool tensor(uint32_t index, const Tensor& tensor);
-  bool tensor_shape(uint32_t index, const Tensor& tensor);
-  bool tensor_place(uint32_t index, const Tensor& tensor);
-  bool tensor_quantization(uint32_t index, const Tensor& tensor);
+  bool tensor_shape(uint32_t index, const TensorRecord& tensor);
+  bool tensor_place(uint32_t index, const TensorRecord& tensor, const TableFields& fields);
+  bool tensor_quantization(uint32_t index, const TensorRecord& tensor, const Quantization& quantization);
   bool step(uint32_t index, const Step& step);
   bool kernel_step(uint32_t index, const KernelStep& body);
-  bool kernel_params(uint32_t index, const KernelStep& body);
+  bool kernel_params(uint32_t index, const TableFields& body);
   bool cascade(uint32_t index, const KernelStep& body);
   bool cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t stage_index);
   bool cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index);
@@ -67,6 +73,8 @@ class PlanVerifier {
   bool function_io(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, uint32_t limit,
                    const char* what);
 
+  bool is_constant(uint32_t tensor) const;
+
   // Counts entries that are about to be visited.
   bool spend(uint32_t entries);
   // Begins the error; each returns it for the rest of the text, which ends in `false`.
@@ -81,6 +89,9 @@ class PlanVerifier {
   const Names* names_;
   const NpuStepCheck npu_step_;
   Error& error_;
+  const flatbuffers::Vector<flatbuffers::Offset<Bank>>* const banks_;
+  const flatbuffers::Vector<flatbuffers::Offset<Tensor>>* const tensors_;
+  const uint32_t num_banks_, num_tensors_, num_steps_;
   uint64_t budget_;
   uint32_t main_bank_ = 0;
   bool has_npu_steps_ = false;

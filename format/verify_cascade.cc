@@ -40,23 +40,23 @@ bool PlanVerifier::cascade(uint32_t index, const KernelStep& body) {
 }
 
 bool PlanVerifier::cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index) {
-  const Tensor& tile = *params.tiles()->Get(tile_index);
-  if (dtype_name(tile.type_code(), tile.type_bits()) == nullptr) {
+  const TensorRecord tile(TableFields(params.tiles()->Get(tile_index)));
+  if (dtype_name(tile.type_code, tile.type_bits) == nullptr) {
     corrupt_step(index) << "tile " << tile_index << " has an unknown dtype";
     return false;
   }
-  return spend(rank_of(tile)) && tensor_shape(count_of(plan_.tensors()) + tile_index, tile);
+  return spend(tile.rank) && tensor_shape(num_tensors_ + tile_index, tile);
 }
 
 bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index) {
   const CascadeParams& params = *cascade.params_as_CascadeParams();
   const KernelStep& layer = *params.layers()->Get(layer_index);
-  if (!kernel_params(index, layer)) return false;
+  if (!kernel_params(index, TableFields(&layer))) return false;
   if (layer.params_type() == KernelParams_CascadeParams) {
     corrupt_step(index) << "layer " << layer_index << " is a cascade itself";
     return false;
   }
-  const uint32_t num_tensors = count_of(plan_.tensors()), num_inputs = count_of(layer.inputs());
+  const uint32_t num_tensors = num_tensors_, num_inputs = count_of(layer.inputs());
   const bool is_first = layer_index == 0, is_last = layer_index + 1 == count_of(params.layers());
   if (!spend(num_inputs)) return false;
   if (num_inputs > kMaxCascadeInputs) {

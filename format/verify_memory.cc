@@ -15,11 +15,11 @@ struct IntegerRange {
 };
 
 // Zero points of narrow integers are values of their dtype.
-IntegerRange zero_point_range(const Tensor& tensor) {
-  const bool is_signed = tensor.type_code() == kDLInt;
-  if (tensor.type_bits() == 8 && is_signed) return {-128, 127};
-  if (tensor.type_bits() == 8) return {0, 255};
-  if (tensor.type_bits() == 16) return {-32768, 32767};
+IntegerRange zero_point_range(const TensorRecord& tensor) {
+  const bool is_signed = tensor.type_code == kDLInt;
+  if (tensor.type_bits == 8 && is_signed) return {-128, 127};
+  if (tensor.type_bits == 8) return {0, 255};
+  if (tensor.type_bits == 16) return {-32768, 32767};
   return {INT32_MIN, INT32_MAX};
 }
 
@@ -50,26 +50,26 @@ bool PlanVerifier::spend(uint32_t entries) {
 bool PlanVerifier::names() {
   if (names_ == nullptr) return true;
   const uint32_t tensors = count_of(names_->tensors()), steps = count_of(names_->steps());
-  if (names_->tensors() != nullptr && tensors != count_of(plan_.tensors())) {
-    corrupt() << tensors << " tensor names for " << count_of(plan_.tensors()) << " tensors";
+  if (names_->tensors() != nullptr && tensors != num_tensors_) {
+    corrupt() << tensors << " tensor names for " << num_tensors_ << " tensors";
     return false;
   }
-  if (names_->steps() != nullptr && steps != count_of(plan_.steps())) {
-    corrupt() << steps << " step names for " << count_of(plan_.steps()) << " steps";
+  if (names_->steps() != nullptr && steps != num_steps_) {
+    corrupt() << steps << " step names for " << num_steps_ << " steps";
     return false;
   }
   return true;
 }
 
 bool PlanVerifier::banks() {
-  const uint32_t count = count_of(plan_.banks());
+  const uint32_t count = num_banks_;
   if (count == 0 || count > kMaxBanks) {
     corrupt() << count << " memory banks, expected 1 to " << kMaxBanks;
     return false;
   }
   bool has_main = false;
   for (uint32_t i = 0; i < count; ++i) {
-    const Bank& entry = *plan_.banks()->Get(i);
+    const Bank& entry = *banks_->Get(i);
     if (!bank(i, entry)) return false;
     // A session is in the first of the memories that it is given, one per ARENA and DEVICE bank.
     if (entry.kind() == BankKind_DEVICE && !has_main) {
@@ -104,7 +104,7 @@ bool PlanVerifier::device_bank(uint32_t index, const Bank& bank) {
     return false;
   }
   for (uint32_t i = 0; i < index; ++i) {
-    const Bank& other = *plan_.banks()->Get(i);
+    const Bank& other = *banks_->Get(i);
     if (other.kind() != BankKind_DEVICE || other.target() != bank.target()) continue;
     corrupt_bank(index) << "target " << bank.target() << " has bank " << i << " already";
     return false;
@@ -146,94 +146,100 @@ bool PlanVerifier::bank(uint32_t index, const Bank& bank) {
 }
 
 bool PlanVerifier::tensors() {
-  const uint32_t count = count_of(plan_.tensors());
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!tensor(i, *plan_.tensors()->Get(i))) return false;
+  for (uint32_t i = 0; i < num_tensors_; ++i) {
+    if (!tensor(i, *tensors_->Get(i))) return false;
+  }
+  return true;
+}
+
+bool PlanVerifier::tensor_shape(uint32_t index, const TensorRecord& tensor) {
+  if (tensor.rank > kMaxRank) {
+    corrupt_tensor(index) << "rank " << tensor.rank << ", expected at most " << kMaxRank;
+    return false;
+  }
+  // FlatBuffers' verifier aligns the length of a vector, not its entries.
+  if (reinterpret_cast<uintptr_t>(tensor.extents) % alignof(int64_t) != 0) {
+    corrupt_tensor(index) << "its shape is not aligned to 8 bytes";
+    return false;
+  }
+  uint32_t elements = 1;  // at most kMaxElements
+  for (uint32_t i = 0; i < tensor.rank; ++i) {
+    const int64_t extent = tensor.extents[i];
+    const uint64_t product = uint64_t{elements} * static_cast<uint32_t>(extent);
+    if (extent < 1 || extent > kMaxElements || product > kMaxElements) {
+      corrupt_tensor(index) << "extent " << extent << " of axis " << i
+                            << ", expected at least 1 and fewer than 2^31 elements in all";
+      return false;
+    }
+    elements = static_cast<uint32_t>(product);
+  }
+  const uint64_t size = uint64_t{elements} * (tensor.type_bits / 8u);
+  if (tensor.size != size) {
+    corrupt_tensor(index) << tensor.size << " bytes, its shape and dtype make " << size;
+    return false;
+  }
+  return true;
+}
+
+__attribute__((always_inline)) inline bool PlanVerifier::tensor_place(uint32_t index,
+                                                                      const TensorRecord& tensor,
+                                                                      const TableFields& fields) {
+  if (tensor.bank >= num_banks_) {
+    corrupt_tensor(index) << "bank " << tensor.bank << " of " << num_banks_;
+    return false;
+  }
+  const TableFields bank(banks_->Get(tensor.bank));
+  const auto bank_size = bank.scalar<uint64_t>(Bank::VT_SIZE);
+  uint64_t end = 0;
+  if (!checked_add(tensor.offset, tensor.size, &end) || end > bank_size) {
+    corrupt_tensor(index) << tensor.size << " bytes at offset " << tensor.offset << " reach beyond the "
+                          << bank_size << " bytes of bank " << tensor.bank;
+    return false;
+  }
+  const uint32_t alignment = tensor.type_bits / 8u;
+  const auto bank_alignment = bank.scalar<uint32_t>(Bank::VT_ALIGNMENT);
+  if (!is_multiple(tensor.offset, alignment) || bank_alignment < alignment) {
+    corrupt_tensor(index) << "offset " << tensor.offset << " in a bank aligned to " << bank_alignment
+                          << ", expected a multiple of " << alignment;
+    return false;
+  }
+  const auto first_use = fields.scalar<uint32_t>(Tensor::VT_FIRST_USE);
+  const auto last_use = fields.scalar<uint32_t>(Tensor::VT_LAST_USE);
+  if (first_use > last_use || last_use >= (num_steps_ == 0 ? 1 : num_steps_)) {
+    corrupt_tensor(index) << "used from step " << first_use << " to " << last_use << " of " << num_steps_;
+    return false;
   }
   return true;
 }
 
 bool PlanVerifier::tensor(uint32_t index, const Tensor& tensor) {
-  if (dtype_name(tensor.type_code(), tensor.type_bits()) == nullptr) {
-    corrupt_tensor(index) << "unknown dtype (code " << uint32_t{tensor.type_code()} << ", "
-                          << uint32_t{tensor.type_bits()} << " bits)";
+  const TableFields fields(&tensor);
+  const TensorRecord record(fields);
+  if (dtype_name(record.type_code, record.type_bits) == nullptr) {
+    corrupt_tensor(index) << "unknown dtype (code " << uint32_t{record.type_code} << ", "
+                          << uint32_t{record.type_bits} << " bits)";
     return false;
   }
-  return tensor_shape(index, tensor) && tensor_place(index, tensor) && tensor_quantization(index, tensor);
+  if (!tensor_shape(index, record) || !tensor_place(index, record, fields)) return false;
+  const auto* quantization = static_cast<const Quantization*>(fields.table(Tensor::VT_QUANTIZATION));
+  return quantization == nullptr || tensor_quantization(index, record, *quantization);
 }
 
-bool PlanVerifier::tensor_shape(uint32_t index, const Tensor& tensor) {
-  const uint32_t rank = rank_of(tensor);
-  if (rank > kMaxRank) {
-    corrupt_tensor(index) << "rank " << rank << ", expected at most " << kMaxRank;
-    return false;
-  }
-  // FlatBuffers' verifier aligns the length of a vector, not its entries.
-  if (rank > 0 && reinterpret_cast<uintptr_t>(tensor.shape()->Data()) % alignof(int64_t) != 0) {
-    corrupt_tensor(index) << "its shape is not aligned to 8 bytes";
-    return false;
-  }
-  int64_t elements = 1;
-  for (uint32_t i = 0; i < rank; ++i) {
-    const int64_t extent = tensor.shape()->Get(i);
-    if (extent < 1 || extent > kMaxElements || !checked_mul(elements, extent, &elements) ||
-        elements > kMaxElements) {
-      corrupt_tensor(index) << "extent " << extent << " of axis " << i
-                            << ", expected at least 1 and fewer than 2^31 elements in all";
-      return false;
-    }
-  }
-  const uint64_t size = static_cast<uint64_t>(elements) * element_bytes(tensor);
-  if (tensor.size() != size) {
-    corrupt_tensor(index) << tensor.size() << " bytes, its shape and dtype make " << size;
-    return false;
-  }
-  return true;
-}
-
-bool PlanVerifier::tensor_place(uint32_t index, const Tensor& tensor) {
-  if (tensor.bank() >= count_of(plan_.banks())) {
-    corrupt_tensor(index) << "bank " << tensor.bank() << " of " << count_of(plan_.banks());
-    return false;
-  }
-  const Bank& bank = *plan_.banks()->Get(tensor.bank());
-  uint64_t end = 0;
-  if (!checked_add(tensor.offset(), tensor.size(), &end) || end > bank.size()) {
-    corrupt_tensor(index) << tensor.size() << " bytes at offset " << tensor.offset() << " reach beyond the "
-                          << bank.size() << " bytes of bank " << tensor.bank();
-    return false;
-  }
-  const uint32_t alignment = element_bytes(tensor);
-  if (!is_multiple(tensor.offset(), alignment) || bank.alignment() < alignment) {
-    corrupt_tensor(index) << "offset " << tensor.offset() << " in a bank aligned to " << bank.alignment()
-                          << ", expected a multiple of " << alignment;
-    return false;
-  }
-  const uint32_t num_steps = count_of(plan_.steps());
-  if (tensor.first_use() > tensor.last_use() || tensor.last_use() >= (num_steps == 0 ? 1 : num_steps)) {
-    corrupt_tensor(index) << "used from step " << tensor.first_use() << " to " << tensor.last_use() << " of "
-                          << num_steps;
-    return false;
-  }
-  return true;
-}
-
-bool PlanVerifier::tensor_quantization(uint32_t index, const Tensor& tensor) {
-  const Quantization* quantization = tensor.quantization();
-  if (quantization == nullptr) return true;
-  const uint32_t count = count_of(quantization->scales());
-  if (count != count_of(quantization->zero_points())) {
-    corrupt_tensor(index) << count << " scales and " << count_of(quantization->zero_points())
+bool PlanVerifier::tensor_quantization(uint32_t index, const TensorRecord& tensor,
+                                       const Quantization& quantization) {
+  const uint32_t count = count_of(quantization.scales());
+  if (count != count_of(quantization.zero_points())) {
+    corrupt_tensor(index) << count << " scales and " << count_of(quantization.zero_points())
                           << " zero points, expected as many";
     return false;
   }
   if (count > 1) {
-    const int32_t axis = quantization->axis();
-    if (axis < 0 || static_cast<uint32_t>(axis) >= rank_of(tensor)) {
-      corrupt_tensor(index) << "quantisation axis " << axis << " of " << rank_of(tensor) << " axes";
+    const int32_t axis = quantization.axis();
+    if (axis < 0 || static_cast<uint32_t>(axis) >= tensor.rank) {
+      corrupt_tensor(index) << "quantisation axis " << axis << " of " << tensor.rank << " axes";
       return false;
     }
-    const int64_t extent = tensor.shape()->Get(static_cast<uint32_t>(axis));
+    const int64_t extent = tensor.extents[axis];
     if (extent != static_cast<int64_t>(count)) {
       corrupt_tensor(index) << count << " scales along axis " << axis << " of extent " << extent;
       return false;
@@ -242,12 +248,12 @@ bool PlanVerifier::tensor_quantization(uint32_t index, const Tensor& tensor) {
   if (!spend(count)) return false;
   const IntegerRange range = zero_point_range(tensor);
   for (uint32_t i = 0; i < count; ++i) {
-    const float scale = quantization->scales()->Get(i);
+    const float scale = quantization.scales()->Get(i);
     if (!(scale > 0.0F && scale <= kMaxFloat)) {
       corrupt_tensor(index) << "scale " << i << " is not a finite number above zero";
       return false;
     }
-    const int32_t zero_point = quantization->zero_points()->Get(i);
+    const int32_t zero_point = quantization.zero_points()->Get(i);
     if (zero_point < range.min || zero_point > range.max) {
       corrupt_tensor(index) << "zero point " << zero_point << ", expected " << range.min << " to "
                             << range.max;

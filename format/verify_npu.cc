@@ -57,12 +57,12 @@ bool PlanVerifier::npu_place(uint32_t index, const NpuStep& body) {
 }
 
 bool PlanVerifier::npu_blob(uint32_t index, const NpuStep& body) {
-  if (body.blob() >= count_of(plan_.tensors())) {
-    corrupt_step(index) << "its blob is tensor " << body.blob() << " of " << count_of(plan_.tensors());
+  if (body.blob() >= num_tensors_) {
+    corrupt_step(index) << "its blob is tensor " << body.blob() << " of " << num_tensors_;
     return false;
   }
-  const Tensor& blob = *plan_.tensors()->Get(body.blob());
-  const bool is_constant = plan_.banks()->Get(blob.bank())->kind() == BankKind_CONSTANT;
+  const Tensor& blob = *tensors_->Get(body.blob());
+  const bool is_constant = banks_->Get(blob.bank())->kind() == BankKind_CONSTANT;
   if (is_constant && rank_of(blob) == 1 && blob.type_code() == kDLUInt && blob.type_bits() == 8) return true;
   corrupt_step(index) << "its blob (tensor " << body.blob() << ") is no constant uint8 [n]";
   return false;
@@ -70,12 +70,11 @@ bool PlanVerifier::npu_blob(uint32_t index, const NpuStep& body) {
 
 bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
   uint32_t device_bank = 0;
-  while (device_bank < count_of(plan_.banks()) &&
-         (plan_.banks()->Get(device_bank)->kind() != BankKind_DEVICE ||
-          plan_.banks()->Get(device_bank)->target() != body.target())) {
+  while (device_bank < num_banks_ && (banks_->Get(device_bank)->kind() != BankKind_DEVICE ||
+                                      banks_->Get(device_bank)->target() != body.target())) {
     ++device_bank;
   }
-  if (device_bank == count_of(plan_.banks())) {
+  if (device_bank == num_banks_) {
     corrupt_step(index) << "target " << body.target() << " has no memory bank";
     return false;
   }
@@ -112,7 +111,7 @@ bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
 
 bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_index, uint32_t device_bank) {
   const NpuBind& bind = *body.binds()->Get(bind_index);
-  const uint64_t bank_size = plan_.banks()->Get(device_bank)->size();
+  const uint64_t bank_size = banks_->Get(device_bank)->size();
   uint64_t end = 0;
   if (bind.size() == 0 || !checked_add(bind.offset(), bind.size(), &end) || end > bank_size) {
     corrupt_bind(index, bind_index) << bind.size() << " bytes at offset " << bind.offset() << " of the "
@@ -135,7 +134,7 @@ bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_i
 // If the highest byte of the arrangement is in the bind's range, so are all others.
 bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index,
                                    uint32_t device_bank) {
-  const Tensor& tensor = *plan_.tensors()->Get(tensor_index);
+  const Tensor& tensor = *tensors_->Get(tensor_index);
   if (is_in_place(bind)) {
     if (tensor.bank() == device_bank && tensor.offset() == bind.offset() && tensor.size() == bind.size())
       return true;
@@ -187,7 +186,7 @@ bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t devi
     for (uint32_t t = 0; t < num_tensors; ++t) {
       const bool is_input = t < num_inputs;
       const Tensor& tensor =
-          *plan_.tensors()->Get(is_input ? body.inputs()->Get(t) : body.outputs()->Get(t - num_inputs));
+          *tensors_->Get(is_input ? body.inputs()->Get(t) : body.outputs()->Get(t - num_inputs));
       if (tensor.bank() != device_bank) continue;
       if (!overlap(range_of(bind), {tensor.offset(), tensor.offset() + tensor.size()})) continue;
       // Reading in place what others read too.
@@ -203,7 +202,7 @@ bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t devi
 }
 
 bool PlanVerifier::npu_alternatives(uint32_t index, const NpuStep& body) {
-  const uint32_t count = body.num_alternative_steps(), num_steps = count_of(plan_.steps());
+  const uint32_t count = body.num_alternative_steps(), num_steps = num_steps_;
   if (count >= num_steps - index) {
     corrupt_step(index) << count << " fallback steps reach beyond the plan's " << num_steps;
     return false;

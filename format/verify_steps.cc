@@ -11,22 +11,21 @@ enum KernelId : uint16_t {
 #undef QPLAN_KERNEL
 };
 
-struct KernelParamsEntry {
-  uint16_t kernel;
-  KernelParams params;
-};
-constexpr KernelParamsEntry kKernelParams[] = {
-#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) {id, KernelParams_##params},
+constexpr uint8_t kKernelParams[] = {
+    KernelParams_NONE,
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) KernelParams_##params,
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
 };
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  static_assert(kKernelParams[id] == KernelParams_##params, "the numbers have no gap");
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
 
 // The table a kernel's parameters are; NONE for a kernel this build has never heard of.
 KernelParams params_of_kernel(uint16_t kernel) {
-  for (const KernelParamsEntry& entry : kKernelParams) {
-    if (entry.kernel == kernel) return entry.params;
-  }
-  return KernelParams_NONE;
+  return kernel < sizeof(kKernelParams) ? static_cast<KernelParams>(kKernelParams[kernel])
+                                        : KernelParams_NONE;
 }
 
 }  // namespace
@@ -40,41 +39,45 @@ Error& PlanVerifier::corrupt_step(uint32_t index) {
 }
 
 bool PlanVerifier::steps() {
-  const uint32_t count = count_of(plan_.steps());
-  for (uint32_t i = 0; i < count; ++i) {
-    if (!step(i, *plan_.steps()->Get(i))) return false;
+  const auto* steps = plan_.steps();
+  for (uint32_t i = 0; i < num_steps_; ++i) {
+    if (!step(i, *steps->Get(i))) return false;
   }
   return true;
 }
 
 bool PlanVerifier::step(uint32_t index, const Step& step) {
-  if (step.body() != nullptr) {
-    if (step.body_type() == StepBody_KernelStep) return kernel_step(index, *step.body_as_KernelStep());
-    if (step.body_type() == StepBody_NpuStep) {
-      if (npu_step_ != nullptr) return (this->*npu_step_)(index, *step.body_as_NpuStep());
+  const TableFields fields(&step);
+  const void* body = fields.table(Step::VT_BODY);
+  const auto type = fields.scalar<uint8_t>(Step::VT_BODY_TYPE);
+  if (body != nullptr) {
+    if (type == StepBody_KernelStep) return kernel_step(index, *static_cast<const KernelStep*>(body));
+    if (type == StepBody_NpuStep) {
+      if (npu_step_ != nullptr) return (this->*npu_step_)(index, *static_cast<const NpuStep*>(body));
       corrupt_step(index) << "is for a device, which this program runs no steps of";
       return false;
     }
   }
-  corrupt_step(index) << "unknown kind " << static_cast<uint32_t>(step.body_type());
+  corrupt_step(index) << "unknown kind " << uint32_t{type};
   return false;
 }
 
-bool PlanVerifier::kernel_params(uint32_t index, const KernelStep& body) {
-  if (body.kernel() == 0) {
+bool PlanVerifier::kernel_params(uint32_t index, const TableFields& body) {
+  const auto kernel = body.scalar<uint16_t>(KernelStep::VT_KERNEL);
+  if (kernel == 0) {
     corrupt_step(index) << "names no kernel";
     return false;
   }
   // A kernel that only a newer build knows is refused by the session, by number; nobody reads its parameters.
-  const KernelParams expected = params_of_kernel(body.kernel());
-  if (body.params() == nullptr || (expected != KernelParams_NONE && body.params_type() != expected)) {
-    corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " with parameters of type "
-                        << static_cast<uint32_t>(body.params_type()) << ", expected "
-                        << static_cast<uint32_t>(expected);
+  const KernelParams expected = params_of_kernel(kernel);
+  const auto found = body.scalar<uint8_t>(KernelStep::VT_PARAMS_TYPE);
+  if (!body.has(KernelStep::VT_PARAMS) || (expected != KernelParams_NONE && found != expected)) {
+    corrupt_step(index) << "kernel " << uint32_t{kernel} << " with parameters of type " << uint32_t{found}
+                        << ", expected " << static_cast<uint32_t>(expected);
     return false;
   }
-  if (body.residual() != nullptr && expected != KernelParams_NONE && body.kernel() != kKernel_conv2d) {
-    corrupt_step(index) << "kernel " << uint32_t{body.kernel()} << " has a residual, which only kernel "
+  if (body.has(KernelStep::VT_RESIDUAL) && expected != KernelParams_NONE && kernel != kKernel_conv2d) {
+    corrupt_step(index) << "kernel " << uint32_t{kernel} << " has a residual, which only kernel "
                         << uint32_t{kKernel_conv2d} << " adds";
     return false;
   }
@@ -82,8 +85,11 @@ bool PlanVerifier::kernel_params(uint32_t index, const KernelStep& body) {
 }
 
 bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
-  if (!kernel_params(index, body)) return false;
-  const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
+  const TableFields fields(&body);
+  if (!kernel_params(index, fields)) return false;
+  const auto* inputs = fields.vector<uint32_t>(KernelStep::VT_INPUTS);
+  const auto* outputs = fields.vector<uint32_t>(KernelStep::VT_OUTPUTS);
+  const uint32_t num_inputs = count_of(inputs), num_outputs = count_of(outputs);
   if (num_inputs > kMaxStepInputs || num_outputs > kMaxStepOutputs) {
     corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
                         << kMaxStepInputs << " and " << kMaxStepOutputs;
@@ -93,28 +99,32 @@ bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
     corrupt_step(index) << "has no output";
     return false;
   }
-  return step_tensors(index, body.inputs(), "input", true) &&
-         step_tensors(index, body.outputs(), "output", false) &&
-         (body.params_type() != KernelParams_CascadeParams || cascade(index, body));
+  return step_tensors(index, inputs, "input", true) && step_tensors(index, outputs, "output", false) &&
+         (fields.scalar<uint8_t>(KernelStep::VT_PARAMS_TYPE) != KernelParams_CascadeParams ||
+          cascade(index, body));
 }
 
 bool PlanVerifier::step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors,
                                 const char* what, bool may_be_constant) {
-  const uint32_t num_tensors = count_of(plan_.tensors());
-  if (!spend(count_of(tensors))) return false;
-  for (uint32_t i = 0; i < count_of(tensors); ++i) {
+  const uint32_t count = count_of(tensors);
+  if (!spend(count)) return false;
+  for (uint32_t i = 0; i < count; ++i) {
     const uint32_t tensor = tensors->Get(i);
-    if (tensor >= num_tensors) {
-      corrupt_step(index) << what << " " << i << " is tensor " << tensor << " of " << num_tensors;
+    if (tensor >= num_tensors_) {
+      corrupt_step(index) << what << " " << i << " is tensor " << tensor << " of " << num_tensors_;
       return false;
     }
-    const uint32_t bank = plan_.tensors()->Get(tensor)->bank();
-    if (!may_be_constant && plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
+    if (!may_be_constant && is_constant(tensor)) {
       corrupt_step(index) << what << " " << i << " (tensor " << tensor << ") is a constant";
       return false;
     }
   }
   return true;
+}
+
+bool PlanVerifier::is_constant(uint32_t tensor) const {
+  const TableFields fields(tensors_->Get(tensor));
+  return banks_->Get(fields.scalar<uint32_t>(Tensor::VT_BANK))->kind() == BankKind_CONSTANT;
 }
 
 bool PlanVerifier::functions() {
@@ -135,11 +145,11 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
       !function_io(index, function.outputs(), kMaxFunctionOutputs, "output")) {
     return false;
   }
-  const uint32_t num_steps = count_of(plan_.steps());
+  const uint32_t num_steps = num_steps_;
   const char* name = function.name()->c_str();
   if (function.first_step() > num_steps || function.num_steps() > num_steps - function.first_step()) {
     corrupt() << "function " << Quoted{name} << ": " << function.num_steps() << " steps from step "
-              << function.first_step() << " on reach beyond the plan's " << num_steps;
+              << function.first_step() << " on reach beyond the plan's " << num_steps_;
     return false;
   }
   // The last region before the end is the only one that the end could cut.
@@ -164,18 +174,18 @@ bool PlanVerifier::function(uint32_t index, const Function& function) {
 }
 
 bool PlanVerifier::function_scratch(const Function& function) {
-  const uint32_t count = count_of(function.scratch_offsets());
+  const auto *offsets = function.scratch_offsets(), *sizes = function.scratch_sizes();
+  const uint32_t count = count_of(offsets);
   const char* name = function.name()->c_str();
-  if (count != count_of(function.scratch_sizes()) || (count != 0 && count != function.num_steps())) {
-    corrupt() << "function " << Quoted{name} << ": " << count << " offsets and "
-              << count_of(function.scratch_sizes()) << " sizes of scratch for " << function.num_steps()
-              << " steps";
+  if (count != count_of(sizes) || (count != 0 && count != function.num_steps())) {
+    corrupt() << "function " << Quoted{name} << ": " << count << " offsets and " << count_of(sizes)
+              << " sizes of scratch for " << function.num_steps() << " steps";
     return false;
   }
   if (!spend(2 * count)) return false;
-  const uint64_t arena = plan_.banks()->Get(main_bank_)->size();
+  const uint64_t arena = banks_->Get(main_bank_)->size();
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t offset = function.scratch_offsets()->Get(i), size = function.scratch_sizes()->Get(i);
+    const uint64_t offset = offsets->Get(i), size = sizes->Get(i);
     if (offset % kSmallAlignment == 0 && offset + size <= arena) continue;
     corrupt() << "function " << Quoted{name} << ": scratch of step " << i << " is bytes " << offset << " to "
               << offset + size << " of an arena of " << arena << ", expected a multiple of "
@@ -208,7 +218,7 @@ bool PlanVerifier::function_self_checks(const Function& function) {
 }
 
 bool PlanVerifier::function_states(const Function& function) {
-  const uint32_t count = count_of(function.states()), num_tensors = count_of(plan_.tensors());
+  const uint32_t count = count_of(function.states());
   const char* name = function.name()->c_str();
   if (count > kMaxFunctionStates || !spend(count)) {
     corrupt() << "function " << Quoted{name} << ": " << count << " states, expected at most "
@@ -224,13 +234,13 @@ bool PlanVerifier::function_states(const Function& function) {
     const auto fail = [&]() -> Error& {
       return corrupt() << "function " << Quoted{name} << ": state " << i << ": ";
     };
-    if (state.input() >= num_tensors || state.output() >= num_tensors ||
-        (state.initial() != kNoTensorIndex && state.initial() >= num_tensors)) {
+    if (state.input() >= num_tensors_ || state.output() >= num_tensors_ ||
+        (state.initial() != kNoTensorIndex && state.initial() >= num_tensors_)) {
       fail() << "tensors " << state.input() << ", " << state.output() << " and " << state.initial() << " of "
-             << num_tensors;
+             << num_tensors_;
       return false;
     }
-    const Tensor& input = *plan_.tensors()->Get(state.input());
+    const Tensor& input = *tensors_->Get(state.input());
     const auto same_type = [&](const Tensor& other) {
       bool same = input.type_code() == other.type_code() && input.type_bits() == other.type_bits() &&
                   rank_of(input) == rank_of(other);
@@ -239,8 +249,8 @@ bool PlanVerifier::function_states(const Function& function) {
       }
       return same;
     };
-    const auto kind_of = [&](const Tensor& tensor) { return plan_.banks()->Get(tensor.bank())->kind(); };
-    const Tensor& output = *plan_.tensors()->Get(state.output());
+    const auto kind_of = [&](const Tensor& tensor) { return banks_->Get(tensor.bank())->kind(); };
+    const Tensor& output = *tensors_->Get(state.output());
     if (kind_of(input) != BankKind_ARENA || kind_of(output) != BankKind_ARENA) {
       fail() << "tensors " << state.input() << " and " << state.output() << " are not both in an arena";
       return false;
@@ -251,7 +261,7 @@ bool PlanVerifier::function_states(const Function& function) {
       return false;
     }
     if (state.initial() == kNoTensorIndex) continue;
-    const Tensor& initial = *plan_.tensors()->Get(state.initial());
+    const Tensor& initial = *tensors_->Get(state.initial());
     if (kind_of(initial) == BankKind_CONSTANT && same_type(initial)) continue;
     fail() << "its initial value, tensor " << state.initial()
            << ", is no constant of the dtype and shape of tensor " << state.input();
@@ -293,13 +303,12 @@ bool PlanVerifier::function_io(uint32_t index, const flatbuffers::Vector<uint32_
   }
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t tensor = tensors->Get(i);
-    if (tensor >= count_of(plan_.tensors())) {
+    if (tensor >= num_tensors_) {
       corrupt() << "function " << Quoted{name} << ": " << what << " " << i << " is tensor " << tensor
-                << " of " << count_of(plan_.tensors());
+                << " of " << num_tensors_;
       return false;
     }
-    const uint32_t bank = plan_.tensors()->Get(tensor)->bank();
-    if (plan_.banks()->Get(bank)->kind() == BankKind_CONSTANT) {
+    if (is_constant(tensor)) {
       corrupt() << "function " << Quoted{name} << ": " << what << " " << i << " (tensor " << tensor
                 << ") is a constant";
       return false;

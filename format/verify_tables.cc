@@ -73,32 +73,31 @@ class TableVerifier {
   TableVerifier(const uint8_t* bytes, uint32_t size) : bytes_(bytes), size_(size) {}
 
   // Where the reference at `from` leads; 0, where no table begins, if it leads nowhere.
-  uint32_t target_of(uint32_t from) const {
-    if (!is_scalar(from, 4)) return 0;
+  uint32_t target_of(uint32_t from) const { return is_scalar(from, 4) ? referred(from) : 0; }
+  // The same of a reference within the bytes.
+  uint32_t referred(uint32_t from) const {
     const auto offset = read<uint32_t>(from);
-    return offset - 1 < kMaxBytes && is_range(from + offset, 1) ? from + offset : 0;
+    return offset != 0 && offset < size_ - from ? from + offset : 0;
   }
 
   bool table(uint32_t at, uint32_t kind) {
     // A reference takes four bytes and leads to at most three tables.
     if (depth_ == kMaxTableDepth || ++num_tables_ > size_ || !is_scalar(at, 4)) return false;
     const uint32_t vtable = at - read<uint32_t>(at);  // the difference is signed
-    if (!is_scalar(vtable, 2)) return false;
-    const uint32_t vtable_bytes = read<uint16_t>(vtable);
-    if (vtable_bytes % 2 != 0 || !is_range(vtable, vtable_bytes)) return false;
+    const KnownFields* known = known_fields(at, vtable, kind);
+    if (known == nullptr) return false;
+    uint32_t slot = vtable + 4;
+    const uint32_t end = slot + 2 * known->slots;
     ++depth_;
-    uint32_t type = 0;  // the value of the field before this one, where it is a byte
-    uint32_t slot = 4;
-    for (const char* field = kFields[kind]; *field != '\0'; ++field, slot += 2) {
+    for (const char* field = kFields[kind]; slot < end; ++field, slot += 2) {
+      while (static_cast<uint8_t>(*field - '1') < 8) ++field, slot += 2;  // known_fields has seen to scalars
       const char what = *field;
       const uint32_t member = what > 's' ? static_cast<uint8_t>(*++field) - uint32_t{'A'} : 0;
-      const uint32_t offset = slot < vtable_bytes ? read<uint16_t>(vtable + slot) : 0;
-      if (what <= '8') {
-        if (offset != 0 && !is_scalar(at + offset, static_cast<uint32_t>(what - '0'))) return false;
-        type = offset == 0 ? 0 : bytes_[at + offset];
-      } else if (offset != 0) {
-        const uint32_t target = target_of(at + offset);
-        if (target == 0 || !value(target, what, member, type)) return false;
+      const uint32_t offset = read<uint16_t>(slot);
+      if (offset == 0) continue;
+      const uint32_t target = referred(at + offset);
+      if (target == 0 || !value(target, what, member, what == 'u' ? type_at(at, vtable, slot - 2) : 0)) {
+        return false;
       }
     }
     --depth_;
@@ -106,26 +105,90 @@ class TableVerifier {
   }
 
  private:
-  bool value(uint32_t at, char what, uint32_t member, uint32_t type) {
-    if (what == 't') return table(at, member);
-    if (what != 'u') return vector(at, what, member);
-    // A member that only a newer schema has is nobody's business.
-    const uint32_t count = member == kKernelStepTable ? uint32_t{StepBody_MAX} : uint32_t{KernelParams_MAX};
-    return type - 1 >= count || table(at, member + type - 1);
+  // A list of fields that has been found to be one, for tables of a kind at addresses of one remainder
+  // modulo 8: where they have `extent` bytes, their fields are within the buffer and aligned. Tables of a
+  // kind share few lists, so that most need no look at each field.
+  struct KnownFields {
+    uint32_t vtable = 1;   // which no table has: lists are at even places
+    uint32_t extent : 18;  // at most 2^16 + 8
+    uint32_t key : 9;      // kind, and the remainder's bit
+   uint32_t slots : 5;     // up to the last reference
+  };
+  static_assert(kNumTableKinds <= 256, "bits of a kind");
+
+  static uint32_t key_of(uint32_t at, uint32_t kind) { return kind * 2 + at / 4 % 2; }
+
+  // Where the table has a list of fields, whose values and references are within the buffer and aligned: what
+  // is known of it. Null elsewhere.
+  __attribute__((always_inline)) const KnownFields* known_fields(uint32_t at, uint32_t vtable,
+                                                                 uint32_t kind) {
+    KnownFields& known = known_[(vtable / 4 ^ vtable / 64 ^ at % 8) % kNumKnown];
+    if (known.vtable != vtable || known.key != key_of(at, kind)) {
+      return learn_fields(at, vtable, kind, &known) ? &known : nullptr;
+    }
+    return at + known.extent <= size_ ? &known : nullptr;
   }
 
-  bool vector(uint32_t at, char what, uint32_t member) {
+  __attribute__((noinline)) bool learn_fields(uint32_t at, uint32_t vtable, uint32_t kind,
+                                              KnownFields* known) {
+    if (!is_scalar(vtable, 2)) return false;
+    const uint32_t vtable_bytes = read<uint16_t>(vtable);
+    if (vtable_bytes % 2 != 0 || !is_range(vtable, vtable_bytes)) return false;
+    uint32_t slot = 4, extent = 0, end = 4;
+    for (const char* field = kFields[kind]; slot < vtable_bytes && *field != '\0'; ++field) {
+      const bool is_reference = *field > '8';
+      const uint32_t bytes = is_reference ? 4 : static_cast<uint32_t>(*field - '0');
+      if (*field > 's') ++field;
+      const uint32_t offset = read<uint16_t>(vtable + slot);
+      slot += 2;
+      if (offset == 0) continue;
+      if (!is_scalar(at + offset, bytes)) return false;
+      if (offset + bytes > extent) extent = offset + bytes;
+      if (is_reference) end = slot;
+    }
+    if (end > 4 + 2 * 31) return false;  // no schema has so many
+    known->vtable = vtable;
+    known->extent = extent & 0x3ffff;
+    known->key = key_of(at, kind) & 0x1ff;
+    known->slots = ((end - 4) / 2) & 31;
+    return true;
+  }
+
+  // The value of the field of one byte before a union, which says what the union is.
+  uint32_t type_at(uint32_t at, uint32_t vtable, uint32_t slot) const {
+    const uint32_t offset = slot < vtable + 4 ? 0 : read<uint16_t>(slot);
+    return offset == 0 ? 0 : bytes_[at + offset];
+  }
+
+  bool value(uint32_t at, char what, uint32_t member, uint32_t type) {
+    if (what == 't') return table(at, member);
+    if (what == 'u') {
+      // A member that only a newer schema has is nobody's business.
+      const uint32_t count = member == kKernelStepTable ? uint32_t{StepBody_MAX} : uint32_t{KernelParams_MAX};
+      return type - 1 >= count || table(at, member + type - 1);
+    }
+    if (what == 's') return string(at);
     const bool has_references = what == 'v' || what == 'S';
-    const uint32_t entry_bytes = has_references ? 4 : what == 's' ? 1 : static_cast<uint32_t>(what - 'a') + 1;
-    if (!is_scalar(at, 4)) return false;
-    const auto count = read<uint32_t>(at);
-    at += 4;
-    if (count >= kMaxBytes / entry_bytes || !is_range(at - 4, 4 + count * entry_bytes)) return false;
-    if (what == 's') return is_range(at + count, 1) && bytes_[at + count] == 0;
-    for (uint32_t i = 0; has_references && i < count; ++i, at += 4) {
+    return vector(at, has_references ? 4 : static_cast<uint32_t>(what - 'a') + 1) &&
+           (!has_references || references(at, what, member));
+  }
+
+  bool vector(uint32_t at, uint32_t entry_bytes) const {
+    return is_scalar(at, 4) && read<uint32_t>(at) <= (size_ - at - 4) / entry_bytes;
+  }
+
+  bool string(uint32_t at) const {
+    if (!vector(at, 1)) return false;
+    const uint32_t end = at + 4 + read<uint32_t>(at);
+    return end < size_ && bytes_[end] == 0;
+  }
+
+  bool references(uint32_t at, char what, uint32_t member) {
+    for (uint32_t count = read<uint32_t>(at); count > 0; --count) {
+      at += 4;
       const auto offset = read<uint32_t>(at);
-      if (offset > kMaxBytes) return false;
-      if (what == 'v' ? !table(at + offset, member) : !vector(at + offset, 's', 0)) return false;
+      if (offset > kMaxBytes || !(what == 'v' ? table(at + offset, member) : string(at + offset)))
+        return false;
     }
     return true;
   }
@@ -148,6 +211,8 @@ class TableVerifier {
   const uint32_t size_;
   uint32_t depth_ = 0;
   uint32_t num_tables_ = 0;
+  static constexpr uint32_t kNumKnown = 16;
+  KnownFields known_[kNumKnown] = {};
 };
 
 }  // namespace

@@ -19,13 +19,15 @@ using PlaceRegions = void (*)(const SessionOptions& options, uint8_t* memory, Se
 // One need per ARENA and DEVICE bank; the first ARENA bank is the session's own.
 struct Needs {
   uint32_t count = 0;
+  uint32_t num_leading_tensors = 0;
   qplan_memory_need need[format::kMaxBanks];
   format::MemoryLayout layout;  // of need[0]
 };
 
 qplan_status needs_of(const PlanView& plan, const SessionOptions& options, Needs* needs, Error* error) {
-  if (!format::memory_layout(plan.memory_counts(*options.function), sizeof(void*), options.pool.num_threads,
-                             &needs->layout)) {
+  const format::MemoryCounts counts = plan.memory_counts(*options.function, sizeof(void*));
+  needs->num_leading_tensors = static_cast<uint32_t>(counts.num_leading_tensors);
+  if (!format::memory_layout(counts, sizeof(void*), options.pool.num_threads, &needs->layout)) {
     return error->set(QPLAN_PLAN_CORRUPT) << "session: the plan's memory does not fit into 64 bits";
   }
   for (uint32_t i = 0; i < plan.num_banks(); ++i) {
@@ -102,7 +104,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   session->steps = reinterpret_cast<StepRecord*>(base + layout.steps);
   place_kept_steps(base + layout.kept, session);
   session->data = reinterpret_cast<void**>(base + layout.tensors);
-  session->num_data = kKeepsArgs ? plan.num_tensors() : plan.num_leading_tensors();
+  session->num_data = kKeepsArgs ? plan.num_tensors() : needs.num_leading_tensors;
   session->scratch = base + layout.scratch;
   session->main_bytes = static_cast<size_t>(layout.total);
   for (uint32_t i = 0; i < needs.count; ++i) {
@@ -113,7 +115,7 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   }
   session->platform = options.platform;
   session->pool = options.pool;
-  if (place_npu != nullptr) place_npu(options, base + layout.npu, session);
+  if (place_npu != nullptr && layout.npu != layout.arena) place_npu(options, base + layout.npu, session);
   return session;
 }
 

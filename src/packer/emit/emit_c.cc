@@ -85,7 +85,7 @@ std::string tensor_macros(const PlanView& view, const std::string& prefix, uint3
 std::string memory_bytes(const PlanView& view, uint64_t pointer_size) {
   format::MemoryLayout layout;
   const format::Function& main = *view.find_function(nullptr);
-  if (!format::memory_layout(view.memory_counts(main), pointer_size, 1, &layout)) {
+  if (!format::memory_layout(view.memory_counts(main, pointer_size), pointer_size, 1, &layout)) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "emit-c: the plan's memory does not fit into 64 bits");
   }
   return cat(layout.total, "u");

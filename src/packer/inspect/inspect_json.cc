@@ -64,7 +64,7 @@ uint64_t constants_bytes(const PlanView& view) {
 uint64_t total_bytes(const PlanView& view, const format::Function& function, uint64_t pointer_size,
                      uint64_t num_workers) {
   format::MemoryLayout layout;
-  return format::memory_layout(view.memory_counts(function), pointer_size, num_workers, &layout)
+  return format::memory_layout(view.memory_counts(function, pointer_size), pointer_size, num_workers, &layout)
              ? layout.total
              : UINT64_MAX;
 }

@@ -16,8 +16,10 @@ namespace {
 uint64_t session_bytes(const format::PlanView& view, const target::TargetProfile& profile) {
   format::MemoryLayout layout;
   const format::Function& main = *view.find_function(nullptr);
-  return format::memory_layout(view.memory_counts(main), profile.pointer_size, 1, &layout) ? layout.total
-                                                                                           : UINT64_MAX;
+  return format::memory_layout(view.memory_counts(main, profile.pointer_size), profile.pointer_size, 1,
+                               &layout)
+             ? layout.total
+             : UINT64_MAX;
 }
 
 // Bytes of activations that are in use while a step runs: bytes that tensors share count once.
