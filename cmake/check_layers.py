@@ -30,7 +30,7 @@ LAYERS = [
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
     ("kernels/contract", r"^kernels/(kernel\.h|variant\.h|schedule\.h|kernel\.cc|layout\.h|layouts\.def|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
-     ["include"]),
+     ["include", "kernels/numeric"]),
     ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
     ("kernels/isa", rf"^kernels/(simd/|scalar/|.*_({ISAS})\.(cc|inl|h)$|.*_(simd|scalar)\.(cc|h)$)",

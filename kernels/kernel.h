@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/numeric/wide.h"
 #include "kernels/schedule.h"
 #include "kernels/variant.h"
 #include "qplan/qplan.h"
@@ -54,13 +55,13 @@ inline constexpr uint64_t kMaxRepeatingCalls = 16;
 // `work` operations in `work_items` work items.
 constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t work, uint64_t limit,
                                        uint32_t work_items) {
-  const uint64_t calls = work / limit;
+  const uint64_t calls = wide_quotient(work, limit);
   if (calls < 2) return work_items;
   if (variant.calls_repeat_work) {
-    const uint64_t most = calls < kMaxRepeatingCalls ? calls : kMaxRepeatingCalls;
-    return static_cast<uint32_t>((work_items + most - 1) / most);
+    const auto most = static_cast<uint32_t>(calls < kMaxRepeatingCalls ? calls : kMaxRepeatingCalls);
+    return work_items == 0 ? 0 : (work_items - 1) / most + 1;
   }
-  return calls < work_items ? static_cast<uint32_t>(work_items / calls) : 1;
+  return calls < work_items ? work_items / static_cast<uint32_t>(calls) : 1;
 }
 
 // Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers

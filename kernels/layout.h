@@ -46,6 +46,8 @@ struct LayoutTaps {
   uint64_t group;  // bytes
 
   constexpr uint64_t groups() const { return (bytes + group - 1) / group; }
+  // With the zeros; a group is a power of two.
+  constexpr uint64_t padded() const { return (bytes + group - 1) & ~(group - 1); }
 };
 
 __attribute__((always_inline)) constexpr LayoutTaps layout_taps(uint16_t layout, const LayoutWindow& window) {
@@ -182,7 +184,8 @@ __attribute__((always_inline)) constexpr uint64_t layout_index(uint16_t layout, 
 // Bytes of the weights of num_o outputs in that layout.
 constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWindow& window) {
   const LayoutTaps taps = layout_taps(layout, window);
-  const uint64_t block = layout_block(layout), padded_o = (num_o + block - 1) / block * block;
+  const uint64_t block = layout_block(layout);  // a power of two, too
+  const uint64_t padded_o = (num_o + block - 1) & ~(block - 1);
   switch (layout) {
     case kLayout_o16k4:
     case kLayout_o16r4:
@@ -196,7 +199,7 @@ constexpr uint64_t layout_bytes(uint16_t layout, uint64_t num_o, const LayoutWin
     case kLayout_o4k4:
     case kLayout_o2h4:
     case kLayout_o4h4:
-      return padded_o * taps.count * taps.groups() * taps.group;
+      return padded_o * taps.count * taps.padded();
     case kLayout_hwo16:
       return padded_o * taps.bytes;
     case kLayout_o4k16:

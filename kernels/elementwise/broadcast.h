@@ -14,8 +14,10 @@ static constexpr uint64_t chunk_elements(uint64_t elements) {
 }
 
 static constexpr uint32_t num_chunks(uint64_t elements) {
-  const uint64_t chunk = chunk_elements(elements);
-  return static_cast<uint32_t>((elements + chunk - 1) / chunk);
+  // Small processors shift by a power of two that is known, and call a function elsewhere.
+  static_assert(chunk_elements(0) == 1u << 12 && chunk_elements(uint64_t{1} << 40) == 1u << 20, "as below");
+  const uint32_t shift = elements < uint64_t{1} << 40 ? 12 : 20;
+  return static_cast<uint32_t>((elements + (uint64_t{1} << shift) - 1) >> shift);
 }
 
 struct ElementRange {

@@ -23,6 +23,7 @@
 
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/numeric/wide.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -58,7 +59,7 @@ struct Pool2dArgs {
 // The factor between the centred sum of a window of `count` elements and the output, under F32E.
 static inline float pool_scale_f32e(const Pool2dArgs& args, uint64_t count) {
   const uint64_t divisor = args.count_include_pad ? uint64_t{args.pool_h} * args.pool_w : count;
-  return args.input_scale / (args.output_scale * static_cast<float>(divisor));
+  return args.input_scale / (args.output_scale * wide_float(divisor));
 }
 
 // The part [begin, end) of an axis that the window of output `at` covers.

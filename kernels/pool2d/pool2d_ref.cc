@@ -5,25 +5,25 @@
 namespace qplan {
 namespace {
 
+// The average of a window of `count` elements. A function of its own, as there is a loop for each dtype.
+__attribute__((noinline)) int32_t average(const Pool2dArgs& args, int64_t sum, int64_t count) {
+  if (args.contract == Contract::kF32e) {
+    const int64_t centered = sum - count * args.input_zero_point;
+    const float scale = pool_scale_f32e(args, static_cast<uint64_t>(count));
+    return quantize_f32e(wide_float(centered) * scale, args.output_zero_point, args.clamp_min,
+                         args.clamp_max);
+  }
+  // Half away from zero.
+  const uint64_t magnitude = static_cast<uint64_t>(sum < 0 ? -sum : sum) + static_cast<uint64_t>(count) / 2;
+  const auto rounded = static_cast<int32_t>(wide_quotient(magnitude, static_cast<uint64_t>(count)));
+  return sum < 0 ? -rounded : rounded;
+}
+
 template <typename T>
 struct Average {
   int64_t sum = 0;
   void add(T value) { sum += value; }
-  int32_t result(const Pool2dArgs& args, int64_t count) const {
-    if (args.contract == Contract::kF32e) {
-      const int64_t centered = sum - count * args.input_zero_point;
-      const float scale = pool_scale_f32e(args, static_cast<uint64_t>(count));
-      return quantize_f32e(static_cast<float>(centered) * scale, args.output_zero_point, args.clamp_min,
-                           args.clamp_max);
-    }
-    const int64_t half = sum > 0 ? count / 2 : -(count / 2);
-    const int64_t rounded = sum + half;
-    // Processors of 32 bits divide int32 in one instruction and int64 in about sixty.
-    if (rounded == static_cast<int32_t>(rounded) && count <= INT32_MAX) {
-      return static_cast<int32_t>(rounded) / static_cast<int32_t>(count);
-    }
-    return static_cast<int32_t>(rounded / count);
-  }
+  int32_t result(const Pool2dArgs& args, int64_t count) const { return average(args, sum, count); }
 };
 
 template <typename T>

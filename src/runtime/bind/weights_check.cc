@@ -17,14 +17,14 @@ uint64_t half_place(uint64_t at) {
 __attribute__((noinline)) bool StepCheck::zeros_after_taps(uint32_t i, uint16_t layout,
                                                            const LayoutWindow& window) const {
   const LayoutTaps taps = layout_taps(layout, window);
-  const uint64_t group = taps.group, tail = taps.bytes % group;
+  const uint64_t group = taps.group, tail = taps.bytes & (group - 1);  // these are powers of two
   if (!layout_needs_zeros(layout) || tail == 0) return true;
   const auto* weights = static_cast<const int8_t*>(step_.input_data(i));
   const uint64_t block = layout_block(layout) * group;
-  const uint64_t tap_bytes = taps.groups() * block, bytes = step_.input(i).size_bytes;
+  const uint64_t tap_bytes = taps.padded() * layout_block(layout), bytes = step_.input(i).size_bytes;
   for (uint64_t last = tap_bytes - block; last < bytes; last += tap_bytes) {
     for (uint64_t at = last; at < last + block; ++at) {
-      const uint64_t in_group = layout == kLayout_o2h4 ? half_place(at % block) : at % group;
+      const uint64_t in_group = layout == kLayout_o2h4 ? half_place(at & (block - 1)) : at & (group - 1);
       if (in_group < tail || weights[at] == 0) continue;
       return fail_input(i, "weights") << "in " << layout_name(layout) << " have " << int32_t{weights[at]}
                                       << " at byte " << at << ", after a tap, expected 0";
