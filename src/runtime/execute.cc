@@ -78,7 +78,11 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
+// What runs steps alone has no code for threads.
+enum class Workers { kOne, kPool };
+
 // The kernel's arguments and how its work is divided, of a step that init has checked. room: of its view.
+template <Workers kWorkers>
 __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, StepWork* work, void* args,
                                          void* room) {
   StepView view = session.step_view(i);
@@ -87,8 +91,10 @@ __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, Ste
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
   work->per_call = step_items_per_call(session, record, args, work->work_items);
-  work->tasks =
-      num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool.num_threads);
+  work->tasks = kWorkers == Workers::kOne
+                    ? 1
+                    : num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(),
+                                session.pool.num_threads);
 }
 
 // A function of its own, whose stack kernels that run alone do without.
@@ -106,8 +112,9 @@ __attribute__((noinline)) qplan_status run_tasks(Session* s, uint32_t i, const S
   return session.is_cancelled() ? cancelled_at(s, i) : qplan_status{QPLAN_OK};
 }
 
+template <Workers kWorkers>
 inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork& work, const void* args) {
-  if (work.tasks >= 2) return run_tasks(session, i, work, args);
+  if (kWorkers == Workers::kPool && work.tasks >= 2) return run_tasks(session, i, work, args);
   run_work_items(*session, *session->steps[i].variant, args, 0, work.work_items, work.per_call,
                  session->step_scratch(i));
   return session->is_cancelled() ? cancelled_at(session, i) : qplan_status{QPLAN_OK};
@@ -115,31 +122,32 @@ inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork
 
 // The arguments are on the stack: as many bytes as their family's take. kRoom: for those of a cascade's
 // layer, which workers that share the cascade's would share.
-template <size_t kBytes, size_t kRoom = 0>
+template <Workers kWorkers, size_t kBytes, size_t kRoom = 0>
 __attribute__((noinline)) qplan_status run_unkept_step(Session* session, uint32_t i) {
   StepWork work;
   alignas(kArgsAlignment) uint8_t args[kBytes + kRoom];
-  fill_step(*session, i, &work, args, kRoom == 0 ? nullptr : args + kBytes);
-  return run_filled_step(session, i, work, args);
+  fill_step<kWorkers>(*session, i, &work, args, kRoom == 0 ? nullptr : args + kBytes);
+  return run_filled_step<kWorkers>(session, i, work, args);
 }
 
+template <Workers kWorkers>
 qplan_status run_step(Session* session, uint32_t i) {
   if constexpr (kKeepsArgs) {
     const StepWork* work = session->steps[i].work();
-    return run_filled_step(session, i, *work, work + 1);
+    return run_filled_step<kWorkers>(session, i, *work, work + 1);
   } else {
     const uint16_t kernel = session->steps[i].family->id;
-    if (kernel == kKernel_chain && session->pool.num_threads == 1) {
+    if (kernel == kKernel_chain && (kWorkers == Workers::kOne || session->pool.num_threads == 1)) {
       constexpr size_t kBytes = (sizeof(CascadeArgs) + 7) / 8 * 8;
       const format::KernelStep& step = session->plan.step(session->step_index(i));
       return step.params_as_CascadeParams()->keeps_arguments()
-                 ? run_unkept_step<kBytes>(session, i)
-                 : run_unkept_step<kBytes, kLayerArgsBytes>(session, i);
+                 ? run_unkept_step<kWorkers, kBytes>(session, i)
+                 : run_unkept_step<kWorkers, kBytes, kLayerArgsBytes>(session, i);
     }
     const size_t bytes = unkept_args_bytes(kernel);
-    if (bytes == kSmallArgsBytes) return run_unkept_step<kSmallArgsBytes>(session, i);
-    if (bytes == kConvolutionArgsBytes) return run_unkept_step<kConvolutionArgsBytes>(session, i);
-    return run_unkept_step<kMaxArgsBytes>(session, i);
+    if (bytes == kSmallArgsBytes) return run_unkept_step<kWorkers, kSmallArgsBytes>(session, i);
+    if (bytes == kConvolutionArgsBytes) return run_unkept_step<kWorkers, kConvolutionArgsBytes>(session, i);
+    return run_unkept_step<kWorkers, kMaxArgsBytes>(session, i);
   }
 }
 
@@ -177,7 +185,7 @@ void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tens
         continue;
       }
       StepWork* work = session->steps[i].work();
-      fill_step(*session, i, work, work + 1, nullptr);
+      fill_step<Workers::kPool>(*session, i, work, work + 1, nullptr);
     }
   }
 }
@@ -247,7 +255,7 @@ __attribute__((noinline)) qplan_status run_with_events(Session* session, uint32_
   const qplan_platform& platform = session->platform;
   const qplan_event event = step_event(*session, i);
   if (platform.step_begin != nullptr) platform.step_begin(platform.user, &event);
-  const qplan_status status = run_step(session, i);
+  const qplan_status status = run_step<Workers::kPool>(session, i);
   if (platform.step_end != nullptr) call_step_end(session, i, event, status);
   return status;
 }
@@ -256,14 +264,15 @@ __attribute__((noinline)) qplan_status run_with_events(Session* session, uint32_
 
 qplan_status run_kernel_step(Session* session, uint32_t i) {
   const qplan_platform& platform = session->platform;
-  if (platform.step_begin == nullptr && platform.step_end == nullptr) return run_step(session, i);
+  if (platform.step_begin == nullptr && platform.step_end == nullptr)
+    return run_step<Workers::kPool>(session, i);
   return run_with_events(session, i);
 }
 
 qplan_status run_steps(Session* session) {
   session->set_cancelled(false);
   for (uint32_t i = 0; i < session->num_steps(); ++i) {
-    const qplan_status status = run_step(session, i);
+    const qplan_status status = run_step<Workers::kOne>(session, i);
     if (status < 0) return status;
   }
   commit_states(session);

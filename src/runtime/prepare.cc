@@ -1,6 +1,7 @@
 // What session init checks and open() cannot: the flow of data through one function, and every step by its
 // kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors; besides, a family
 // reads the constants that act as parameters, which steps may share: about what one invoke reads.
+#include "format/table_fields.h"
 #include "format/text.h"
 #include "src/base/checked.h"
 #include "src/runtime/session.h"
@@ -15,12 +16,25 @@ using format::Tensor;
 class Preparation {
  public:
   Preparation(const SessionOptions& options, Session* session, Error* error)
-      : options_(options), session_(*session), plan_(session->plan), error_(*error) {}
+      : options_(options),
+        session_(*session),
+        plan_(session->plan),
+        error_(*error),
+        inputs_(session->function->inputs()),
+        outputs_(session->function->outputs()),
+        states_(session->function->states()),
+        first_step_(session->function->first_step()),
+        num_steps_(session->function->num_steps()),
+        scratch_sizes_(session->function->scratch_sizes()),
+        overwrites_inputs_(session->function->overwrites_inputs()),
+        arena_(session->arenas[plan_.main_bank()]),
+        // The caller's memory has room for it.
+        arena_bytes_(static_cast<size_t>(plan_.bank(plan_.main_bank()).size())) {}
 
   qplan_status run() {
     if (!check_function()) return error_.status();
-    for (uint32_t i = 0; i < session_.num_steps(); ++i) {
-      const format::NpuStep* npu = plan_.npu_step(session_.step_index(i));
+    for (uint32_t i = 0; i < num_steps_; ++i) {
+      const format::NpuStep* npu = plan_.npu_step(step_index(i));
       if (npu == nullptr ? !step(i) : !region(i, *npu)) return error_.status();
       if (npu != nullptr) i += npu->num_alternative_steps();
     }
@@ -28,7 +42,7 @@ class Preparation {
   }
   qplan_status run_for_cpu() {
     if (!check_function()) return error_.status();
-    for (uint32_t i = 0; i < session_.num_steps(); ++i) {
+    for (uint32_t i = 0; i < num_steps_; ++i) {
       if (!step(i)) return error_.status();
     }
     return finish();
@@ -37,6 +51,7 @@ class Preparation {
  private:
   // Functions of their own, whose stack is free while steps are bound: this one, and others below.
   __attribute__((noinline)) bool check_function() {
+    describe();
     return place_tensors() && check_io_ranges() && check_state_ranges();
   }
 
@@ -46,15 +61,27 @@ class Preparation {
     return QPLAN_OK;
   }
 
+  // Every step asks for its tensors again and again: they are read once, into memory of activations, where
+  // there is enough of it, after what binding uses (memory_at).
+  void describe() {
+    constexpr uint64_t kBegin = 2 * kMaxArgsBytes;
+    static_assert(kBegin % alignof(StepTensor) == 0, "the arena is aligned to more");
+    if (arena_bytes_ < kBegin + uint64_t{plan_.num_tensors()} * sizeof(StepTensor)) return;
+    auto* tensors = reinterpret_cast<StepTensor*>(arena_ + kBegin);
+    describe_tensors(plan_, tensors);
+    tensors_ = tensors;
+  }
+
   // A tensor has an address from the moment it holds something: constants and inputs now, others when a step
   // writes them.
   bool place_tensors() {
     for (uint32_t t = 0; t < session_.num_data; ++t) {
-      session_.data[t] =
-          const_cast<void*>(plan_.constant_data(t));  // NOLINT: never written, outputs are no constants
+      session_.data[t] = tensors_ != nullptr
+                             ? tensors_[t].data
+                             : const_cast<void*>(plan_.constant_data(t));  // NOLINT: never written
     }
-    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
-      const uint32_t t = session_.function->inputs()->Get(i);
+    for (uint32_t i = 0; i < format::count_of(inputs_); ++i) {
+      const uint32_t t = inputs_->Get(i);
       if (session_.data[t] != nullptr) {
         fail(QPLAN_PLAN_CORRUPT, t) << "session: tensor " << t << " is two inputs of the function";
         return false;
@@ -73,8 +100,9 @@ class Preparation {
     return true;
   }
 
-  uint32_t num_states() const { return format::count_of(session_.function->states()); }
-  const format::State& state(uint32_t i) const { return *session_.function->states()->Get(i); }
+  uint32_t step_index(uint32_t i) const { return first_step_ + i; }
+  uint32_t num_states() const { return format::count_of(states_); }
+  const format::State& state(uint32_t i) const { return *states_->Get(i); }
   // Whether the state's next value is written over its value.
   bool is_in_place(const format::State& state) const {
     return format::same_range(plan_.tensor(state.input()), plan_.tensor(state.output()));
@@ -94,16 +122,14 @@ class Preparation {
               << ", which the function reads or returns, too";
           return false;
         };
-        for (uint32_t k = 0; k < format::count_of(session_.function->inputs()); ++k) {
-          const uint32_t input = session_.function->inputs()->Get(k);
+        for (uint32_t k = 0; k < format::count_of(inputs_); ++k) {
+          const uint32_t input = inputs_->Get(k);
           // A next value that is copied is not needed once the caller writes the inputs of the next run.
-          if (is_next && session_.function->overwrites_inputs() && input != t && !is_in_place(state(i)))
-            continue;
+          if (is_next && overwrites_inputs_ && input != t && !is_in_place(state(i))) continue;
           if (collides(input, false)) return fails(input);
         }
-        for (uint32_t k = 0; k < format::count_of(session_.function->outputs()); ++k) {
-          if (collides(session_.function->outputs()->Get(k), is_next))
-            return fails(session_.function->outputs()->Get(k));
+        for (uint32_t k = 0; k < format::count_of(outputs_); ++k) {
+          if (collides(outputs_->Get(k), is_next)) return fails(outputs_->Get(k));
         }
         for (uint32_t k = 0; k < i; ++k) {
           if (collides(state(k).input(), false)) return fails(state(k).input());
@@ -122,17 +148,16 @@ class Preparation {
 
   // Different inputs and outputs have different bytes: each can be written, bound and read on its own.
   bool check_io_ranges() {
-    const uint32_t num_inputs = format::count_of(session_.function->inputs());
-    const uint32_t count = num_inputs + format::count_of(session_.function->outputs());
+    const uint32_t num_inputs = format::count_of(inputs_);
+    const uint32_t count = num_inputs + format::count_of(outputs_);
     const auto at = [&](uint32_t i) {
-      return i < num_inputs ? session_.function->inputs()->Get(i)
-                            : session_.function->outputs()->Get(i - num_inputs);
+      return i < num_inputs ? inputs_->Get(i) : outputs_->Get(i - num_inputs);
     };
     for (uint32_t i = 0; i < count; ++i) {
       for (uint32_t j = 0; j < i; ++j) {
         const uint32_t a = at(i), b = at(j);
         if (a == b || !format::ranges_overlap(plan_.tensor(a), plan_.tensor(b))) continue;
-        if (session_.function->overwrites_inputs() && (i < num_inputs) != (j < num_inputs)) continue;
+        if (overwrites_inputs_ && (i < num_inputs) != (j < num_inputs)) continue;
         fail(QPLAN_PLAN_CORRUPT, a) << "session: inputs or outputs of the function overlap: tensors " << b
                                     << " and " << a;
         return false;
@@ -142,8 +167,8 @@ class Preparation {
   }
 
   __attribute__((noinline)) bool check_outputs_written() {
-    for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
-      const uint32_t t = session_.function->outputs()->Get(i);
+    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
+      const uint32_t t = outputs_->Get(i);
       if (session_.data[t] != nullptr && !is_hidden(t)) continue;
       fail(QPLAN_PLAN_CORRUPT, t) << "session: output " << i << " (tensor " << t << ") is written by no step"
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
@@ -161,7 +186,7 @@ class Preparation {
 
   // A region and the steps that stand in for it.
   __attribute__((noinline)) bool region(uint32_t i, const format::NpuStep& npu) {
-    const uint32_t index = session_.step_index(i), num_fallback_steps = npu.num_alternative_steps();
+    const uint32_t index = step_index(i), num_fallback_steps = npu.num_alternative_steps();
     session_.steps[i].family = nullptr;
     if (!check_region_reads(index, npu) || !check_region_writes(index, npu) ||
         !add_work(index, "npu", region_work(plan_, npu))) {
@@ -224,7 +249,7 @@ class Preparation {
         fail_region(index, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      const Held held = find_held(output.bank(), output.offset(), output.size(), t);
+      const Held held = find_held(range_of(t), t);
       if (held.noun == nullptr) continue;
       fail_region(index, t) << "tensor " << t << " overlaps " << held.noun << " " << held.index
                             << " of the function in memory";
@@ -234,13 +259,48 @@ class Preparation {
     for (uint32_t b = 0; b < npu.binds()->size(); ++b) {
       const format::NpuBind& bind = *npu.binds()->Get(b);
       if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
-      const Held held = find_held(bank, bind.offset(), bind.size());
+      const Held held = find_held({bank, bind.offset(), bind.size()});
       if (held.noun == nullptr) continue;
       fail_region(index, held.tensor)
           << "bind " << b << " overlaps " << held.noun << " " << held.index << " of the function in memory";
       return false;
     }
     return true;
+  }
+
+  // Where the plan has a tensor.
+  struct Range {
+    uint32_t bank;
+    uint64_t offset, size;
+
+    bool overlaps(const Range& other) const {
+      return bank == other.bank && offset < other.offset + other.size && other.offset < offset + size;
+    }
+    bool operator==(const Range& other) const {
+      return bank == other.bank && offset == other.offset && size == other.size;
+    }
+  };
+  Range range_of(uint32_t t) const {
+    if (tensors_ != nullptr) return {tensors_[t].bank, tensors_[t].offset, tensors_[t].size_bytes};
+    const format::TensorRecord tensor((format::TableFields(&plan_.tensor(t))));
+    return {tensor.bank, tensor.offset, tensor.size};
+  }
+
+  // Most tensors of most steps are in another bank.
+  __attribute__((always_inline)) bool overlaps(const Range& range, uint32_t t) const {
+    if (tensors_ != nullptr && tensors_[t].bank != range.bank) return false;
+    return overlaps_range(range, t);
+  }
+  __attribute__((noinline)) bool overlaps_range(const Range& range, uint32_t t) const {
+    return range.overlaps(range_of(t));
+  }
+
+  // Whether the step that is being bound will write it: it has an address, and holds nothing yet.
+  bool is_bound_now(uint32_t t) const {
+    for (uint32_t o = 0; o < format::count_of(step_outputs_); ++o) {
+      if (step_outputs_->Get(o) == t) return true;
+    }
+    return false;
   }
 
   // What a step must leave as it is: the function's inputs, which a caller may bind, those of its outputs
@@ -250,27 +310,23 @@ class Preparation {
     const char* noun;  // null where the range holds none of them
     uint32_t index, tensor;
   };
-  Held find_held(uint32_t bank, uint64_t offset, uint64_t size,
-                 uint32_t written = format::kNoTensorIndex) const {
-    const auto holds = [&](uint32_t t) {
-      const Tensor& tensor = plan_.tensor(t);
-      return tensor.bank() == bank && offset < tensor.offset() + tensor.size() &&
-             tensor.offset() < offset + size;
-    };
-    const uint32_t num_inputs = format::count_of(session_.function->inputs());
-    for (uint32_t i = 0; i < num_inputs && !session_.function->overwrites_inputs(); ++i) {
-      const uint32_t t = session_.function->inputs()->Get(i);
+  Held find_held(const Range& range, uint32_t written = format::kNoTensorIndex) const {
+    const auto holds = [&](uint32_t t) { return overlaps(range, t); };
+    const uint32_t num_inputs = format::count_of(inputs_);
+    for (uint32_t i = 0; i < num_inputs && !overwrites_inputs_; ++i) {
+      const uint32_t t = inputs_->Get(i);
       if (holds(t)) return {"input", i, t};
     }
-    for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
-      const uint32_t t = session_.function->outputs()->Get(i);
-      if (session_.data[t] != nullptr && holds(t)) return {"output", i, t};
+    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
+      const uint32_t t = outputs_->Get(i);
+      if (session_.data[t] != nullptr && holds(t) && !is_bound_now(t)) return {"output", i, t};
     }
     for (uint32_t i = 0; i < num_states(); ++i) {
       const format::State& s = state(i);
       const bool replaces = written == s.output() && is_in_place(s);
       if (!replaces && holds(s.input())) return {"state", i, s.input()};
-      if (session_.data[s.output()] != nullptr && holds(s.output())) return {"next state", i, s.output()};
+      if (session_.data[s.output()] != nullptr && holds(s.output()) && !is_bound_now(s.output()))
+        return {"next state", i, s.output()};
     }
     return {nullptr, 0, 0};
   }
@@ -278,12 +334,12 @@ class Preparation {
   // A region that failed, or that the CPU does again, finds its inputs whole: steps that stand in for it
   // write nothing there.
   bool check_spares_inputs(uint32_t i, const format::NpuStep& npu) {
-    const format::KernelStep& step = plan_.step(session_.step_index(i));
+    const format::KernelStep& step = plan_.step(step_index(i));
     for (uint32_t o = 0; o < format::count_of(step.outputs()); ++o) {
       const uint32_t t = step.outputs()->Get(o);
       for (uint32_t k = 0; k < format::count_of(npu.inputs()); ++k) {
         if (!format::ranges_overlap(plan_.tensor(t), plan_.tensor(npu.inputs()->Get(k)))) continue;
-        fail_region(session_.step_index(i), t)
+        fail_region(step_index(i), t)
             << "is a fallback step of a region and overwrites input " << k << " of it in memory";
         return false;
       }
@@ -294,7 +350,7 @@ class Preparation {
   // What only the CPU's steps of a region write, nothing after them may read.
   void hide_intermediates(uint32_t i, const format::NpuStep& npu) {
     for (uint32_t k = i + 1; k <= i + npu.num_alternative_steps(); ++k) {
-      const auto* outputs = plan_.step(session_.step_index(k)).outputs();
+      const auto* outputs = plan_.step(step_index(k)).outputs();
       for (uint32_t o = 0; o < outputs->size(); ++o) {
         const uint32_t t = outputs->Get(o);
         bool is_result = false;
@@ -322,62 +378,54 @@ class Preparation {
   }
 
   bool step(uint32_t i) {
-    const KernelFamily* family = find_family(plan_, session_.step_index(i), *options_.kernels, &error_);
+    const format::KernelStep& step = plan_.step(step_index(i));
+    const KernelFamily* family = find_family(plan_, step_index(i), step.kernel(), *options_.kernels, &error_);
     if (family == nullptr) return false;
     uint8_t* const args = memory_at(0);
-    return args == nullptr ? bind_on_stack(i, *family) : bind(i, *family, args);
+    return args == nullptr ? bind_on_stack(i, *family, step) : bind(i, *family, step, args);
   }
 
   // Where the stack is short: memory of activations, which nothing has been written to yet. Null where there
   // is less than kMaxArgsBytes of it.
-  uint8_t* memory_at(uint64_t offset) const {
-    if (kKeepsArgs || plan_.bank(plan_.main_bank()).size() < offset + kMaxArgsBytes) return nullptr;
-    return session_.arenas[plan_.main_bank()] + offset;
+  uint8_t* memory_at(size_t offset) const {
+    return kKeepsArgs || arena_bytes_ < offset + kMaxArgsBytes ? nullptr : arena_ + offset;
   }
 
-  __attribute__((noinline)) bool bind_on_stack(uint32_t i, const KernelFamily& family) {
+  __attribute__((noinline)) bool bind_on_stack(uint32_t i, const KernelFamily& family,
+                                               const format::KernelStep& step) {
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
-    return bind(i, family, args);
+    return bind(i, family, step, args);
   }
 
-  __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family, void* args) {
-    StepView view = session_.step_view(i);
+  __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family, const format::KernelStep& step,
+                                      void* args) {
+    StepView view = session_.step_view(step);
     view.room = memory_at(kMaxArgsBytes);
-    const uint32_t index = session_.step_index(i);
+    view.tensors = tensors_;
+    step_inputs_ = view.step->inputs();
+    step_outputs_ = view.step->outputs();
+    const uint32_t index = step_index(i);
     if (!check_reads(index, family, view)) return false;
+    place_outputs();
     if (family.bind(view, true, args, &error_) < 0) {
       place_step_error(plan_, index, family, &error_);
       return false;
     }
-    if (!check_writes(index, family, view) || !check_scratch(i, family, view) ||
+    if (!check_writes(index, family, view) || !check_scratch(i, family) ||
         !add_work(index, family.name, family.work(args)))
       return false;
-    for (uint32_t o = 0; o < view.num_outputs(); ++o) {
-      const uint32_t t = view.step->outputs()->Get(o);
-      session_.data[t] = session_.planned_address(t);
-    }
-    // What takes the place of an input is known by its address.
-    if (family.in_place != nullptr && is_in_place(view)) (void)family.bind(view, false, args, &error_);
-    if (!choose(i, family, args)) return false;
-    for (uint32_t o = 0; o < view.num_outputs(); ++o) hide_replaced_state(view.step->outputs()->Get(o));
+    if (!choose(i, family, step, args)) return false;
+    for (uint32_t o = 0; num_states() != 0 && o < step_outputs_->size(); ++o)
+      hide_replaced_state(step_outputs_->Get(o));
+    step_outputs_ = nullptr;
     return true;
-  }
-
-  static bool is_in_place(const StepView& view) {
-    for (uint32_t o = 0; o < view.num_outputs(); ++o) {
-      const void* const output = view.output_data(o);
-      for (uint32_t i = 0; i < view.num_inputs(); ++i) {
-        if (view.input_data(i) == output) return true;
-      }
-    }
-    return false;
   }
 
   __attribute__((noinline)) bool check_reads(uint32_t index, const KernelFamily& family,
                                              const StepView& view) {
-    for (uint32_t i = 0; i < view.num_inputs(); ++i) {
-      const uint32_t t = view.step->inputs()->Get(i);
-      if (session_.address(t) != nullptr && !is_hidden(t)) continue;
+    for (uint32_t i = 0; i < format::count_of(step_inputs_); ++i) {
+      const uint32_t t = step_inputs_->Get(i);
+      if (view.address(t) != nullptr && !is_hidden(t)) continue;
       if (is_state(t)) {
         fail_step(index, family, t) << "input " << i << " (tensor " << t
                                     << ") is a state that an earlier step has written over";
@@ -387,8 +435,8 @@ class Preparation {
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
       return false;
     }
-    for (uint32_t o = 0; o < view.num_outputs(); ++o) {
-      const uint32_t t = view.step->outputs()->Get(o);
+    for (uint32_t o = 0; o < step_outputs_->size(); ++o) {
+      const uint32_t t = step_outputs_->Get(o);
       if (session_.data[t] == nullptr) continue;
       fail_step(index, family, t) << "output " << o << " (tensor " << t << ") has been written before";
       return false;
@@ -396,88 +444,106 @@ class Preparation {
     return true;
   }
 
+  // Before the step is bound: what takes the place of an input is known by its address. This and what
+  // check_writes calls are functions of their own, to keep the stack short under cascades that are asked
+  // whether they may be in place.
+  __attribute__((noinline)) void place_outputs() {
+    for (uint32_t o = 0; o < step_outputs_->size(); ++o) {
+      const Range range = range_of(step_outputs_->Get(o));
+      session_.data[step_outputs_->Get(o)] = session_.arenas[range.bank] + static_cast<size_t>(range.offset);
+    }
+  }
+  __attribute__((noinline)) bool are_same_bytes(uint32_t a, uint32_t b) const {
+    return range_of(a) == range_of(b);
+  }
+  __attribute__((noinline)) bool share_bytes_in_bank(uint32_t a, uint32_t b) const {
+    return range_of(a).overlaps(range_of(b));
+  }
+  bool share_bytes(uint32_t a, uint32_t b) const {
+    return (tensors_ == nullptr || tensors_[a].bank == tensors_[b].bank) && share_bytes_in_bank(a, b);
+  }
+  __attribute__((noinline)) bool check_held(uint32_t index, const KernelFamily& family, uint32_t o) {
+    const uint32_t t = step_outputs_->Get(o);
+    const Held held = find_held(range_of(t), t);
+    if (held.noun == nullptr) return true;
+    fail_step(index, family, t) << "output " << o << " overlaps " << held.noun << " " << held.index
+                                << " of the function in memory";
+    return false;
+  }
+
   // Outputs lie apart from each other, from what the function holds, and from the step's inputs but for those
   // whose buffer the family can take over, or that are part of the output or have it as a part.
   __attribute__((noinline)) bool check_writes(uint32_t index, const KernelFamily& family,
                                               const StepView& view) {
-    for (uint32_t o = 0; o < view.num_outputs(); ++o) {
-      const uint32_t t = view.step->outputs()->Get(o);
-      const Tensor& output = plan_.tensor(view.step->outputs()->Get(o));
-      for (uint32_t i = 0; i < view.num_inputs(); ++i) {
-        const Tensor& input = plan_.tensor(view.step->inputs()->Get(i));
-        if (!format::ranges_overlap(output, input)) continue;
-        if (format::same_range(output, input) && family.in_place != nullptr && family.in_place(view, o, i))
-          continue;
+    for (uint32_t o = 0; o < step_outputs_->size(); ++o) {
+      const uint32_t t = step_outputs_->Get(o);
+      for (uint32_t i = 0; i < format::count_of(step_inputs_); ++i) {
+        const uint32_t input = step_inputs_->Get(i);
+        if (!share_bytes(t, input)) continue;
+        if (family.in_place != nullptr && are_same_bytes(t, input) && family.in_place(view, o, i)) continue;
         if (is_part(family, view, o, i)) continue;
         fail_step(index, family, t) << "output " << o << " overlaps input " << i << " in memory";
         return false;
       }
       for (uint32_t p = 0; p < o; ++p) {
-        if (!format::ranges_overlap(output, plan_.tensor(view.step->outputs()->Get(p)))) continue;
+        if (!share_bytes(t, step_outputs_->Get(p))) continue;
         fail_step(index, family, t) << "outputs " << p << " and " << o << " overlap in memory";
         return false;
       }
-      const Held held = find_held(output.bank(), output.offset(), output.size(), t);
-      if (held.noun == nullptr) continue;
-      fail_step(index, family, t) << "output " << o << " overlaps " << held.noun << " " << held.index
-                                  << " of the function in memory";
-      return false;
+      if (!check_held(index, family, o)) return false;
     }
     return true;
   }
 
   // Scratch in the arena lies apart from what the step reads and writes, and from what the function holds.
-  __attribute__((noinline)) bool check_scratch(uint32_t i, const KernelFamily& family, const StepView& view) {
-    const format::Function& function = *session_.function;
-    if (format::count_of(function.scratch_sizes()) == 0 || function.scratch_sizes()->Get(i) == 0) return true;
-    const uint32_t bank = plan_.main_bank();
-    const uint64_t offset = function.scratch_offsets()->Get(i), size = function.scratch_sizes()->Get(i);
-    for (uint32_t k = 0; k < view.num_inputs() + view.num_outputs(); ++k) {
-      const uint32_t t = k < view.num_inputs() ? view.step->inputs()->Get(k)
-                                               : view.step->outputs()->Get(k - view.num_inputs());
-      const Tensor& tensor = plan_.tensor(t);
-      if (tensor.bank() != bank || tensor.offset() >= offset + size ||
-          offset >= tensor.offset() + tensor.size()) {
-        continue;
+  __attribute__((noinline)) bool check_scratch(uint32_t i, const KernelFamily& family) {
+    if (format::count_of(scratch_sizes_) == 0 || scratch_sizes_->Get(i) == 0) return true;
+    const Range scratch = {plan_.main_bank(), session_.function->scratch_offsets()->Get(i),
+                           scratch_sizes_->Get(i)};
+    for (const auto* tensors : {step_inputs_, step_outputs_}) {
+      for (uint32_t k = 0; k < format::count_of(tensors); ++k) {
+        const uint32_t t = tensors->Get(k);
+        if (!overlaps(scratch, t)) continue;
+        fail_step(step_index(i), family, t) << "its scratch overlaps tensor " << t << " in memory";
+        return false;
       }
-      fail_step(session_.step_index(i), family, t) << "its scratch overlaps tensor " << t << " in memory";
-      return false;
     }
-    const Held held = find_held(bank, offset, size);
+    const Held held = find_held(scratch);
     if (held.noun == nullptr) return true;
-    fail_step(session_.step_index(i), family, held.tensor)
+    fail_step(step_index(i), family, held.tensor)
         << "its scratch overlaps " << held.noun << " " << held.index << " of the function in memory";
     return false;
   }
 
   // Whether one of the two lies exactly where it is a part of the other. What a caller can bind is neither.
-  bool is_part(const KernelFamily& family, const StepView& view, uint32_t o, uint32_t i) const {
+  __attribute__((noinline)) bool is_part(const KernelFamily& family, const StepView& view, uint32_t o,
+                                         uint32_t i) const {
     uint64_t offset = 0;
     if (family.part == nullptr || !family.part(view, o, i, &offset)) return false;
-    const Tensor& output = plan_.tensor(view.step->outputs()->Get(o));
-    const Tensor& input = plan_.tensor(view.step->inputs()->Get(i));
-    const bool output_is_part = output.size() < input.size();
-    const Tensor& part = output_is_part ? output : input;
-    const Tensor& whole = output_is_part ? input : output;
-    return part.offset() >= whole.offset() && part.offset() - whole.offset() == offset &&
+    const Range output = range_of(view.step->outputs()->Get(o));
+    const Range input = range_of(view.step->inputs()->Get(i));
+    const bool output_is_part = output.size < input.size;
+    const Range& part = output_is_part ? output : input;
+    const Range& whole = output_is_part ? input : output;
+    return part.offset >= whole.offset && part.offset - whole.offset == offset &&
            !is_bindable(view.step->outputs()->Get(o)) && !is_bindable(view.step->inputs()->Get(i));
   }
 
   bool is_bindable(uint32_t tensor) const {
-    for (uint32_t i = 0; i < format::count_of(session_.function->inputs()); ++i) {
-      if (session_.function->inputs()->Get(i) == tensor) return true;
+    for (uint32_t i = 0; i < format::count_of(inputs_); ++i) {
+      if (inputs_->Get(i) == tensor) return true;
     }
-    for (uint32_t i = 0; i < format::count_of(session_.function->outputs()); ++i) {
-      if (session_.function->outputs()->Get(i) == tensor) return true;
+    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
+      if (outputs_->Get(i) == tensor) return true;
     }
     return false;
   }
 
-  __attribute__((noinline)) bool choose(uint32_t i, const KernelFamily& family, const void* args) {
-    const uint32_t index = session_.step_index(i);
+  __attribute__((noinline)) bool choose(uint32_t i, const KernelFamily& family,
+                                        const format::KernelStep& step, const void* args) {
+    const uint32_t index = step_index(i);
     const size_t limit = session_.step_scratch_bytes(i);
-    const KernelVariant* variant =
-        choose_variant(family, args, options_.isa_limit, limit, plan_.step(index).schedule());
+    const KernelVariant* variant = choose_variant(family, args, options_.isa_limit, limit, step.schedule());
     if (variant == nullptr) {
       fail_step(index, family, 0, false) << "no variant of the kernel set computes it";
       error_.set_status(QPLAN_KERNEL_MISSING);
@@ -494,7 +560,7 @@ class Preparation {
     session_.steps[i].variant = variant;
     if (logs(QPLAN_LOG_WARNING)) warn_of_short_scratch(i, family, args, *variant);
     if (variant->isa > session_.isa) session_.isa = static_cast<uint16_t>(variant->isa);
-    session_.macs += plan_.step(index).macs();
+    session_.macs += step.macs();
     if (logs(QPLAN_LOG_DEBUG)) log_choice(index, *variant);
     return true;
   }
@@ -517,7 +583,7 @@ class Preparation {
     const KernelVariant* best =
         choose_variant(family, args, options_.isa_limit, SIZE_MAX, session_.step_view(i).step->schedule());
     if (best == &chosen) return;
-    const uint32_t index = session_.step_index(i);
+    const uint32_t index = step_index(i);
     Error text;
     text << "session: step " << index << Named{plan_.step_name(index)} << ": " << best->name << " needs "
          << static_cast<uint64_t>(best->scratch_bytes(args)) << " bytes of scratch, the plan provides "
@@ -558,6 +624,17 @@ class Preparation {
   Session& session_;
   const format::PlanView& plan_;
   Error& error_;
+  // Of the function, which most steps ask for.
+  const flatbuffers::Vector<uint32_t>*const inputs_, *const outputs_;
+  const flatbuffers::Vector<flatbuffers::Offset<format::State>>* const states_;
+  const uint32_t first_step_, num_steps_;
+  const flatbuffers::Vector<uint32_t>* const scratch_sizes_;
+  const bool overwrites_inputs_;
+  uint8_t* const arena_;
+  const size_t arena_bytes_;
+  // Of the step that is being bound; null between steps.
+  const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
+  const StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
 };
 
 }  // namespace

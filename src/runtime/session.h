@@ -124,8 +124,9 @@ struct Session {
   uint32_t num_steps() const { return function->num_steps(); }
   // Position in the plan of the function's step i.
   uint32_t step_index(uint32_t i) const { return function->first_step() + i; }
-  StepView step_view(uint32_t i) const {
-    StepView view = {&plan.plan(), &plan.step(step_index(i)), data};
+  StepView step_view(uint32_t i) const { return step_view(plan.step(step_index(i))); }
+  StepView step_view(const format::KernelStep& step) const {
+    StepView view = {&plan.plan(), &step, data};
     view.file = plan.bytes();
     view.num_data = num_data;
     view.kernels = kernels;

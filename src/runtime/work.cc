@@ -29,9 +29,8 @@ const char* after_prefix(const char* text, const char* name) {
 
 }  // namespace
 
-const KernelFamily* find_family(const format::PlanView& plan, uint32_t index, const qplan_kernel_set& kernels,
-                                Error* error) {
-  const uint16_t kernel = plan.step(index).kernel();
+const KernelFamily* find_family(const format::PlanView& plan, uint32_t index, uint16_t kernel,
+                                const qplan_kernel_set& kernels, Error* error) {
   const KernelFamily* family = kernel < kernels.num_families ? kernels.families[kernel] : nullptr;
   if (family == nullptr) {
     error->set(QPLAN_KERNEL_MISSING, static_cast<int32_t>(index))
@@ -66,7 +65,7 @@ qplan_status step_work(const format::PlanView& plan, uint32_t index, const qplan
     *work = region_work(plan, *region);
     return QPLAN_OK;
   }
-  const KernelFamily* family = find_family(plan, index, kernels, error);
+  const KernelFamily* family = find_family(plan, index, plan.step(index).kernel(), kernels, error);
   if (family == nullptr) return error->status();
   StepView view = StepView::without_addresses(plan.plan(), plan.step(index), plan.bytes());
   view.kernels = &kernels;

@@ -22,8 +22,8 @@ uint64_t region_work(const format::PlanView& plan, const format::NpuStep& region
                                          const qplan_kernel_set& kernels, uint64_t* work, Error* error);
 
 // The family of a kernel's step; null, with the error set, where the set has none.
-const KernelFamily* find_family(const format::PlanView& plan, uint32_t index, const qplan_kernel_set& kernels,
-                                Error* error);
+const KernelFamily* find_family(const format::PlanView& plan, uint32_t index, uint16_t kernel,
+                                const qplan_kernel_set& kernels, Error* error);
 // An error that a family's bind has set about step `index`, with the place: "conv2d 'block3' (step 12): ...".
 void place_step_error(const format::PlanView& plan, uint32_t index, const KernelFamily& family, Error* error);
 

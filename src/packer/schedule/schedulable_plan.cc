@@ -162,7 +162,7 @@ void SchedulablePlan::raise_scratch_per_worker(uint64_t bytes) {
 void SchedulablePlan::bind(uint32_t step, Bound* bound) const {
   bound->step = {&plan(), plan().steps()->Get(step)->body_as_KernelStep(), data_.data()};
   Error error;
-  bound->family = find_family(view_, step, *qplan_kernels_all(), &error);
+  bound->family = find_family(view_, step, view_.step(step).kernel(), *qplan_kernels_all(), &error);
   if (bound->family == nullptr) throw PackError(error.status(), error.text());
   if (bound->family->bind(bound->step, true, bound->args, &error) < 0) {
     throw PackError(error.status(), "step " + std::to_string(step) + ": " + error.text());

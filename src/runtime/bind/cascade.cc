@@ -155,6 +155,7 @@ StepView cascade_layer(const StepView& cascade, const CascadeParams& params, uin
   if (cascade.plan == nullptr) return layer;
   layer.tiles = params.tiles();
   layer.data = nullptr;
+  layer.tensors = nullptr;  // which has no tiles
   layer.data_without_tiles = cascade.data;
   return layer;
 }

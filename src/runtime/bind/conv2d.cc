@@ -1,5 +1,8 @@
 #include "src/runtime/bind/conv2d.h"
 
+#include <stddef.h>
+
+#include "format/table_fields.h"
 #include "kernels/layout.h"
 #include "src/base/checked.h"
 #include "src/runtime/bind/family.h"
@@ -23,12 +26,8 @@ uint32_t output_dtypes(format::Contract contract, Dtype input) {
 
 const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
 
-// The window of a step whose operands and groups have been checked.
-LayoutWindow window_of(const StepView& step) {
-  const format::Conv2dParams& p = params_of(step);
-  const int64_t input_c = step.input_extents(kInput)[3];
-  return {p.kernel_h(), p.kernel_w(), static_cast<uint32_t>(input_c) / p.groups(), p.stride_h(),
-          p.stride_w()};
+LayoutWindow window_of(const Conv2dArgs& a) {
+  return {a.kernel_h, a.kernel_w, a.input_c / a.groups, a.stride_h, a.stride_w};
 }
 
 // The last input, after the constants.
@@ -50,112 +49,96 @@ __attribute__((noinline)) bool check_residual(const StepCheck& check, const Step
   return check.fail_input(residual_input(step), "residual") << "is not of the output's shape";
 }
 
-}  // namespace
-
-namespace {
-
-// Of tensors that have been checked.
-__attribute__((noinline)) bool check_window(const StepCheck& check, const StepView& step, const char* name,
-                                            uint32_t axis, uint32_t kernel, uint32_t stride,
-                                            uint32_t dilation, uint32_t pad) {
-  const int64_t input = step.input_extents(kInput)[axis], output = step.output_extents(0)[axis];
-  return check.window(
-      {name, static_cast<uint32_t>(input), static_cast<uint32_t>(output), kernel, stride, dilation, pad});
+bool check_windows(const StepCheck& check, const Conv2dArgs& a) {
+  return check.window({"height", a.input_h, a.output_h, a.kernel_h, a.stride_h, a.dilation_h, a.pad_top}) &&
+         check.window({"width", a.input_w, a.output_w, a.kernel_w, a.stride_w, a.dilation_w, a.pad_left});
 }
 
-bool check_windows(const StepCheck& check, const StepView& step) {
-  const format::Conv2dParams& p = params_of(step);
-  return check_window(check, step, "height", 1, p.kernel_h(), p.stride_h(), p.dilation_h(), p.pad_top()) &&
-         check_window(check, step, "width", 2, p.kernel_w(), p.stride_w(), p.dilation_w(), p.pad_left());
-}
-
-bool check_batch(const StepCheck& check, const StepView& step) {
-  const int64_t *input = step.input_extents(kInput), *output = step.output_extents(0);
-  if (input[0] != output[0]) {
-    return check.fail() << "input batch " << input[0] << " is not the output's " << output[0];
+bool check_batch(const StepCheck& check, const StepView& step, const Conv2dArgs& a) {
+  const int64_t batch = step.output_extents(0)[0];
+  if (int64_t{a.batch} != batch) {
+    return check.fail() << "input batch " << a.batch << " is not the output's " << batch;
   }
-  return check.range("output rows", output[0] * output[1], 1, INT32_MAX);
+  return check.range("output rows", batch * a.output_h, 1, INT32_MAX);
 }
 
 }  // namespace
 
-bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed,
-                           bool may_have_residual) {
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool may_have_residual) {
   if (!check.params(format::KernelParams_Conv2dParams)) return false;
-  const format::Conv2dParams& p = params_of(step);
-  if (!check.contract(p.contract(), kContractsLayer) ||
-      !check.arity(num_inputs(p.contract()) + (may_have_residual && step.step->residual() != nullptr ? 1 : 0),
-                   1) ||
-      !check.input(kInput, "input", kDtypesQuantized, 4, nullptr) ||
-      !check.output(0, "output", output_dtypes(p.contract(), step.input_dtype(kInput)), 4, nullptr)) {
+  const auto contract =
+      static_cast<format::Contract>(check.params_fields().scalar<uint8_t>(format::Conv2dParams::VT_CONTRACT));
+  return check.contract(contract, kContractsLayer) &&
+         check.arity(num_inputs(contract) + (may_have_residual && check.has_residual() ? 1 : 0), 1) &&
+         check.input(kInput, "input", kDtypesQuantized, 4, nullptr) &&
+         check.output(0, "output", output_dtypes(contract, step.input_dtype(kInput)), 4, nullptr);
+}
+
+bool check_conv2d_values(const StepCheck& check, const StepView& step, const Conv2dArgs& a, bool transposed) {
+  const format::Contract contract = contract_of(a.contract);
+  if (a.input_dtype == Dtype::kS16 &&
+      (!check.contract_of_dtype(contract, a.input_dtype) ||
+       !check.range("weights layout of int16", a.weights_layout, kLayout_ohwi, kLayout_ohwi))) {
     return false;
   }
-  const Dtype input_dtype = step.input_dtype(kInput), output_dtype = step.output_dtype(0);
-  if (input_dtype == Dtype::kS16 &&
-      (!check.contract_of_dtype(p.contract(), input_dtype) ||
-       !check.range("weights layout of int16", p.weights_layout(), kLayout_ohwi, kLayout_ohwi))) {
-    return false;
-  }
-  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
-      !check.in_dtype("pad value", p.pad_value(), input_dtype) ||
-      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
-      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
-    return false;
-  }
-  return (transposed || check_windows(check, step)) && check_batch(check, step);
+  return check.in_dtype("input zero point", a.input_zero_point, a.input_dtype) &&
+         check.in_dtype("pad value", a.pad_value, a.input_dtype) &&
+         check.in_dtype("weights zero point", a.weights_zero_point, Dtype::kS8) &&
+         check.layer_output(contract, a.output_dtype, a.output_zero_point, a.clamp_min, a.clamp_max) &&
+         (transposed || check_windows(check, a)) && check_batch(check, step, a);
 }
 
 namespace {
 
-__attribute__((noinline)) bool check_weights(const StepCheck& check, const StepView& step) {
-  const format::Conv2dParams& p = params_of(step);
-  const auto input_c = static_cast<uint32_t>(step.input_extents(kInput)[3]);
+__attribute__((noinline)) bool check_weights(const StepCheck& check, const Conv2dArgs& a) {
   // Kernel extents are at most 2^31, so that their product fits and times the channels may not. With num_k
   // below 2^31 the layout's sizes fit 64 bits.
-  uint64_t num_k = uint64_t{p.kernel_h()} * p.kernel_w();
-  if (!checked_mul(num_k, uint64_t{input_c / p.groups()}, &num_k) || num_k > INT32_MAX) {
-    return check.fail() << "kernel " << p.kernel_h() << " x " << p.kernel_w() << " over "
-                        << input_c / p.groups() << " channels is too large";
+  const uint32_t channels = a.input_c / a.groups;
+  uint64_t num_k = uint64_t{a.kernel_h} * a.kernel_w;
+  if (!checked_mul(num_k, uint64_t{channels}, &num_k) || num_k > INT32_MAX) {
+    return check.fail() << "kernel " << a.kernel_h << " x " << a.kernel_w << " over " << channels
+                        << " channels is too large";
   }
-  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
   return check.constant(kWeights, "weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), output_c, window_of(step)));
+                        layout_bytes(a.weights_layout, a.output_c, window_of(a)));
 }
 
 }  // namespace
 
-bool check_conv2d_zeros(const StepCheck& check, const StepView& step) {
-  return check.zeros_after_taps(kWeights, params_of(step).weights_layout(), window_of(step));
+bool check_conv2d_zeros(const StepCheck& check, const Conv2dArgs& a) {
+  return check.zeros_after_taps(kWeights, a.weights_layout, window_of(a));
 }
 
-bool check_conv2d_constants(const StepCheck& check, const StepView& step) {
-  if (!check_weights(check, step)) return false;
-  const format::Conv2dParams& p = params_of(step);
-  const uint64_t channels =
-      layout_channels(p.weights_layout(), static_cast<uint32_t>(step.output_extents(0)[3]));
-  return check.channel_constants(p.contract(), kBias, channels, step.input_dtype(kInput) == Dtype::kS16) &&
-         check.float_epilogue(p, channels);
+bool check_conv2d_constants(const StepCheck& check, const Conv2dArgs& a) {
+  if (!check_weights(check, a)) return false;
+  const format::Contract contract = contract_of(a.contract);
+  const uint64_t channels = layout_channels(a.weights_layout, a.output_c);
+  return check.channel_constants(contract, kBias, channels, a.input_dtype == Dtype::kS16) &&
+         check.float_epilogue<format::Conv2dParams>(check.params_fields(), contract, channels);
 }
 
 // Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
-// to its fields is looked up once. Flattened, as a call for each field takes a third of it where code is
-// small.
-__attribute__((flatten)) void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
-  const format::Conv2dParams& p = params_of(step);
-  const uint32_t* inputs = step.step->inputs()->data();
-  const uint32_t input = inputs[kInput], output = step.step->outputs()->Get(0);
+// to its fields is looked up once.
+void fill_conv2d_args(const StepView& step, Conv2dArgs& __restrict args) {
+  using Params = format::Conv2dParams;
+  const format::TableFields fields(step.step);
+  const format::TableFields p(fields.table(format::KernelStep::VT_PARAMS));
+  const uint32_t* inputs = fields.vector<uint32_t>(format::KernelStep::VT_INPUTS)->data();
+  const uint32_t input = inputs[kInput];
+  const uint32_t output = fields.vector<uint32_t>(format::KernelStep::VT_OUTPUTS)->Get(0);
   const int64_t *from = step.extents(input), *to = step.extents(output);
   args.input = step.address(input);
   args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
   args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
-  args.contract = contract_of(p.contract());
+  const auto contract = static_cast<format::Contract>(p.scalar<uint8_t>(Params::VT_CONTRACT));
+  args.contract = contract_of(contract);
   if (args.contract == Contract::kF32e) {
     args.scale = static_cast<const float*>(step.address(inputs[kScale]));
   } else if (args.contract != Contract::kAcc32) {
     args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
-  fill_float_epilogue(p, args);
+  fill_float_epilogue<Params>(p, contract, args);
   args.output = step.address(output);
   args.batch = static_cast<uint32_t>(from[0]);
   args.input_h = static_cast<uint32_t>(from[1]);
@@ -164,26 +147,16 @@ __attribute__((flatten)) void fill_conv2d_args(const StepView& step, Conv2dArgs&
   args.output_h = static_cast<uint32_t>(to[1]);
   args.output_w = static_cast<uint32_t>(to[2]);
   args.output_c = static_cast<uint32_t>(to[3]);
-  args.kernel_h = p.kernel_h();
-  args.kernel_w = p.kernel_w();
-  args.stride_h = p.stride_h();
-  args.stride_w = p.stride_w();
-  args.dilation_h = p.dilation_h();
-  args.dilation_w = p.dilation_w();
-  args.pad_top = p.pad_top();
-  args.pad_left = p.pad_left();
-  args.groups = p.groups();
-  args.input_zero_point = p.input_zero_point();
-  args.weights_zero_point = p.weights_zero_point();
-  args.pad_value = p.pad_value();
-  args.output_zero_point = p.output_zero_point();
-  args.clamp_min = p.clamp_min();
-  args.clamp_max = p.clamp_max();
+  // From kernel_h to clamp_max, in the order of the schema.
+  constexpr size_t kFirst = offsetof(Conv2dArgs, kernel_h), kLast = offsetof(Conv2dArgs, clamp_max);
+  constexpr uint32_t kCount = (Params::VT_CLAMP_MAX - Params::VT_KERNEL_H) / 2 + 1;
+  static_assert(kLast - kFirst == 4 * (kCount - 1), "the fields between them are as many");
+  p.words(Params::VT_KERNEL_H, kCount, reinterpret_cast<uint8_t*>(&args) + kFirst);
   args.input_dtype = step.dtype(input);
   args.output_dtype = step.dtype(output);
   args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
-  args.weights_layout = p.weights_layout();
-  args.schedule = step.step->schedule();
+  args.weights_layout = p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT);
+  args.schedule = fields.scalar<uint64_t>(format::KernelStep::VT_SCHEDULE);
 }
 
 uint64_t conv2d_work(const Conv2dArgs& args) {
@@ -201,55 +174,55 @@ __attribute__((noinline)) void fill_residual(const StepView& step, Conv2dArgs& a
   fill_add_formula(*step.step->residual(), args.output_dtype, args.residual_sum);
 }
 
-// A function of its own, whose stack is free where checked steps are bound. kIsForm: of conv2d_dsp_form,
+// Functions of their own, whose stack is free where checked steps are bound. kIsForm: of conv2d_dsp_form,
 // which adds no residual.
 template <bool kIsForm>
-__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
-  if (!check_conv2d_operands(check, step, false, !kIsForm)) return false;
-  if (step.step->residual() != nullptr) {
+__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step, const Conv2dArgs& a) {
+  if (!check_conv2d_values(check, step, a)) return false;
+  if (check.has_residual()) {
     if (kIsForm) return check.fail(QPLAN_KERNEL_MISSING) << "this family adds no residual";
     if (!check_residual(check, step)) return false;
   }
-  const format::Conv2dParams& p = params_of(step);
   // Extents are below 2^31: processors of 32 bits divide such numbers in one instruction.
-  const auto input_c = static_cast<uint32_t>(step.input_extents(kInput)[3]);
-  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
-  if (p.groups() < 1 || input_c % p.groups() != 0) {
-    return check.fail() << "input channels " << input_c << " are not divisible by groups " << p.groups();
+  if (a.groups < 1 || a.input_c % a.groups != 0) {
+    return check.fail() << "input channels " << a.input_c << " are not divisible by groups " << a.groups;
   }
-  if (output_c % p.groups() != 0) {
-    return check.fail() << "output channels " << output_c << " are not divisible by groups " << p.groups();
+  if (a.output_c % a.groups != 0) {
+    return check.fail() << "output channels " << a.output_c << " are not divisible by groups " << a.groups;
   }
-  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+  return check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
                       kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
                       kLayout_o4k16) &&
-         check_conv2d_constants(check, step) && check_conv2d_zeros(check, step);
+         check_conv2d_constants(check, a) && check_conv2d_zeros(check, a);
 }
 
 template <bool kIsForm>
 qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {
-  if (check) {
-    const StepCheck checker(step, "conv2d", error);
-    if (!check_step<kIsForm>(checker, step)) return checker.status();
-  }
+  const StepCheck checker(step, "conv2d", error);
+  if (check && !check_conv2d_operands(checker, step, !kIsForm)) return checker.status();
   fill_conv2d_args(step, args);
-  if (!kIsForm && step.step->residual() != nullptr) fill_residual(step, args);
+  if (check && !check_step<kIsForm>(checker, step, args)) return checker.status();
+  if (!kIsForm && checker.has_residual()) fill_residual(step, args);
   return QPLAN_OK;
 }
 
 // Kernels of microcontrollers copy a window, or a tile of the residual, before they write its outputs.
 // Weights in their layouts are read by no other variant but the reference, which does the same.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
-  const format::Conv2dParams& p = params_of(step);
-  if (p.weights_layout() != kLayout_o2r4 && p.weights_layout() != kLayout_o2h4 &&
-      p.weights_layout() != kLayout_o4k16) {
-    return false;
-  }
-  if (step.step->residual() != nullptr && input == residual_input(step)) return true;
-  return input == kInput && step.step->residual() == nullptr && p.contract() != format::Contract_ACC32 &&
-         p.groups() == 1 && p.kernel_h() == 1 && p.kernel_w() == 1 && p.stride_h() == 1 &&
-         p.stride_w() == 1 && p.pad_top() == 0 && p.pad_left() == 0 &&
-         shape_of(step.input(kInput)) == shape_of(step.output(0));
+  using Params = format::Conv2dParams;
+  const format::TableFields fields(step.step);
+  const format::TableFields p(fields.table(format::KernelStep::VT_PARAMS));
+  const bool has_residual = fields.has(format::KernelStep::VT_RESIDUAL);
+  const auto layout = p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT);
+  if (layout != kLayout_o2r4 && layout != kLayout_o2h4 && layout != kLayout_o4k16) return false;
+  if (has_residual && input == residual_input(step)) return true;
+  uint32_t window[9];  // kernel, stride, dilation, pad: height, width of each; groups
+  p.words(Params::VT_KERNEL_H, 9, window);
+  return input == kInput && !has_residual &&
+         p.scalar<uint8_t>(Params::VT_CONTRACT) != format::Contract_ACC32 && window[0] == 1 &&
+         window[1] == 1 && window[2] == 1 && window[3] == 1 && window[6] == 0 && window[7] == 0 &&
+         window[8] == 1 &&
+         have_same_shape(step, step.step->inputs()->Get(kInput), step.step->outputs()->Get(0));
 }
 
 constexpr KernelVariant kVariants[] = {

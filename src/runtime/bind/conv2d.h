@@ -18,17 +18,19 @@ void fill_add_formula(const format::AddParams& params, Dtype dtype, AddFormula& 
 // From a plan's step to Conv2dArgs, for conv2d and depthwise_conv2d, which have the same operands and
 // parameters.
 
-// Everything about the step but its groups and layout, which are the family's own business, and the sizes of
-// the constants, which follow from these.
-// transposed: without what windows read. may_have_residual: which the caller then checks.
-bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool transposed = false,
-                           bool may_have_residual = false);
+// In this order: what fill_conv2d_args relies on; after it, with what it has filled, the values of the
+// parameters but groups and layout, which are the family's own business, and the sizes of the constants,
+// which follow from these. may_have_residual: which the caller then checks. transposed: without what windows
+// read.
+bool check_conv2d_operands(const StepCheck& check, const StepView& step, bool may_have_residual = false);
+bool check_conv2d_values(const StepCheck& check, const StepView& step, const Conv2dArgs& args,
+                         bool transposed = false);
 // Weights, bias, multiplier and shift or scale, once the layout is known and groups divides the input
 // channels.
-bool check_conv2d_constants(const StepCheck& check, const StepView& step);
+bool check_conv2d_constants(const StepCheck& check, const Conv2dArgs& args);
 
 // Zeros after the taps of such weights, where their layout needs them.
-bool check_conv2d_zeros(const StepCheck& check, const StepView& step);
+bool check_conv2d_zeros(const StepCheck& check, const Conv2dArgs& args);
 
 // All but the residual.
 void fill_conv2d_args(const StepView& step, Conv2dArgs& args);

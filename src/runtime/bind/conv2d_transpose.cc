@@ -8,29 +8,29 @@
 namespace qplan {
 namespace {
 
-bool check_step(const StepCheck& check, const StepView& step) {
-  if (step.step->residual() != nullptr) return check.fail() << "a residual is not added here";
-  if (!check_conv2d_operands(check, step, true)) return false;
-  const format::Conv2dParams& p = check.params_as<format::Conv2dParams>();
-  return check.range("kernel height", p.kernel_h(), 1, INT32_MAX) &&
-         check.range("kernel width", p.kernel_w(), 1, INT32_MAX) &&
-         check.range("stride height", p.stride_h(), 1, INT32_MAX) &&
-         check.range("stride width", p.stride_w(), 1, INT32_MAX) &&
-         check.range("dilation height", p.dilation_h(), 1, 1) &&
-         check.range("dilation width", p.dilation_w(), 1, 1) &&
-         check.range("pad top", p.pad_top(), 0, INT32_MAX) &&
-         check.range("pad left", p.pad_left(), 0, INT32_MAX) && check.range("groups", p.groups(), 1, 1) &&
-         check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16p4) &&
-         check_conv2d_constants(check, step) && check_conv2d_zeros(check, step);
+bool check_step(const StepCheck& check, const StepView& step, const Conv2dTransposeArgs& a) {
+  return check_conv2d_values(check, step, a, true) &&
+         check.range("kernel height", a.kernel_h, 1, INT32_MAX) &&
+         check.range("kernel width", a.kernel_w, 1, INT32_MAX) &&
+         check.range("stride height", a.stride_h, 1, INT32_MAX) &&
+         check.range("stride width", a.stride_w, 1, INT32_MAX) &&
+         check.range("dilation height", a.dilation_h, 1, 1) &&
+         check.range("dilation width", a.dilation_w, 1, 1) &&
+         check.range("pad top", a.pad_top, 0, INT32_MAX) &&
+         check.range("pad left", a.pad_left, 0, INT32_MAX) && check.range("groups", a.groups, 1, 1) &&
+         check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16p4) && check_conv2d_constants(check, a) &&
+         check_conv2d_zeros(check, a);
 }
 
 qplan_status bind(const StepView& step, bool check, Conv2dTransposeArgs& args, Error* error) {
-  if (check) {
-    const StepCheck checker(step, "conv2d_transpose", error);
-    if (!check_step(checker, step)) return checker.status();
+  const StepCheck checker(step, "conv2d_transpose", error);
+  if (check && checker.has_residual()) {
+    checker.fail() << "a residual is not added here";
+    return checker.status();
   }
+  if (check && !check_conv2d_operands(checker, step)) return checker.status();
   fill_conv2d_args(step, args);
-  return QPLAN_OK;
+  return check && !check_step(checker, step, args) ? checker.status() : qplan_status{QPLAN_OK};
 }
 
 constexpr KernelVariant kVariants[] = {

@@ -9,14 +9,13 @@ namespace {
 bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_NoParams)) return false;
   if (!check.input(0, "input", kDtypesAny8To64, kAnyRank, nullptr) ||
-      !check.output(0, "output", dtype_bit(step.input(0).dtype), kAnyRank, nullptr)) {
+      !check.output(0, "output", dtype_bit(step.input_dtype(0)), kAnyRank, nullptr)) {
     return false;
   }
-  if (step.input(0).size_bytes != step.output(0).size_bytes) {
-    return check.fail_output(0, "output")
-           << "has " << step.output(0).size_bytes << " bytes, the input " << step.input(0).size_bytes;
-  }
-  return true;
+  const uint64_t input_bytes = step.size_bytes(step.step->inputs()->Get(0));
+  const uint64_t output_bytes = step.size_bytes(step.step->outputs()->Get(0));
+  if (input_bytes == output_bytes) return true;
+  return check.fail_output(0, "output") << "has " << output_bytes << " bytes, the input " << input_bytes;
 }
 
 qplan_status bind(const StepView& step, bool checked, CopyArgs& args, Error* error) {
@@ -24,7 +23,7 @@ qplan_status bind(const StepView& step, bool checked, CopyArgs& args, Error* err
   if (checked && !check_step(check, step)) return check.status();
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  args.bytes = step.input(0).size_bytes;
+  args.bytes = step.size_bytes(step.step->inputs()->Get(0));
   return QPLAN_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 
+#include "format/table_fields.h"
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/conv2d.h"
@@ -9,36 +10,36 @@
 namespace qplan {
 namespace {
 
-__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
-  if (!check_conv2d_operands(check, step)) return false;
-  const format::Conv2dParams& p = check.params_as<format::Conv2dParams>();
-  const auto input_c = static_cast<uint32_t>(step.input_extents(0)[3]);  // below 2^31
-  const auto output_c = static_cast<uint32_t>(step.output_extents(0)[3]);
-  if (p.groups() != input_c) {
-    return check.fail() << "groups " << p.groups() << " are not the input channels " << input_c;
+__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step,
+                                          const DepthwiseConv2dArgs& a) {
+  if (!check_conv2d_values(check, step, a)) return false;
+  if (a.groups != a.input_c) {
+    return check.fail() << "groups " << a.groups << " are not the input channels " << a.input_c;
   }
-  if (output_c % input_c != 0) {
-    return check.fail() << "output channels " << output_c << " are not a multiple of the input channels "
-                        << input_c;
+  if (a.output_c % a.input_c != 0) {
+    return check.fail() << "output channels " << a.output_c << " are not a multiple of the input channels "
+                        << a.input_c;
   }
-  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_hwo16) && check_conv2d_constants(check, step);
+  return check.layout(a.weights_layout, kLayout_ohwi, kLayout_hwo16) && check_conv2d_constants(check, a);
 }
 
 qplan_status bind(const StepView& step, bool check, DepthwiseConv2dArgs& args, Error* error) {
-  if (check) {
-    const StepCheck checker(step, "depthwise_conv2d", error);
-    if (!check_step(checker, step)) return checker.status();
-  }
+  const StepCheck checker(step, "depthwise_conv2d", error);
+  if (check && !check_conv2d_operands(checker, step)) return checker.status();
   fill_conv2d_args(step, args);
-  return QPLAN_OK;
+  return check && !check_step(checker, step, args) ? checker.status() : qplan_status{QPLAN_OK};
 }
 
 // The reference and kernels in general registers keep what they have yet to read of the input.
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
-  const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
-  return input == 0 && p.weights_layout() == kLayout_hwo16 && p.contract() != format::Contract_ACC32 &&
-         p.kernel_h() == 3 && p.kernel_w() == 3 && p.stride_h() == 1 && p.stride_w() == 1 &&
-         p.dilation_h() == 1 && p.dilation_w() == 1 && shape_of(step.input(0)) == shape_of(step.output(0));
+  using Params = format::Conv2dParams;
+  const format::TableFields p(step.step->params());
+  uint32_t window[6];  // kernel, stride, dilation: height, width of each
+  p.words(Params::VT_KERNEL_H, 6, window);
+  return input == 0 && p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT) == kLayout_hwo16 &&
+         p.scalar<uint8_t>(Params::VT_CONTRACT) != format::Contract_ACC32 && window[0] == 3 &&
+         window[1] == 3 && window[2] == 1 && window[3] == 1 && window[4] == 1 && window[5] == 1 &&
+         have_same_shape(step, step.step->inputs()->Get(0), step.step->outputs()->Get(0));
 }
 
 // Vectors read rows that they have written then.

@@ -1,5 +1,8 @@
 #include "kernels/fully_connected/fully_connected.h"
 
+#include <stddef.h>
+
+#include "format/table_fields.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
@@ -21,93 +24,92 @@ uint32_t output_dtypes(format::Contract contract, Dtype input) {
   return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
 }
 
-// The last extent; the others together are the rows.
-uint32_t columns(const Shape& shape) { return shape[shape.rank - 1]; }
-// The columns of a tensor that has been checked.
-uint32_t columns(const StepView& step, uint32_t tensor) {
-  return static_cast<uint32_t>(step.extents(tensor)[step.rank(tensor) - 1]);
-}
-uint32_t rows(const StepView& step, uint32_t tensor) {
-  const uint32_t rank = step.rank(tensor);
-  const int64_t* extents = step.extents(tensor);
-  uint32_t product = 1;
-  for (uint32_t i = 0; i + 1 < rank; ++i) product *= static_cast<uint32_t>(extents[i]);
-  return product;
-}
-
-bool check_step(const StepCheck& check, const StepView& step) {
-  Shape input, output;
+// What `fill` relies on.
+bool check_operands(const StepCheck& check, const StepView& step) {
   if (!check.params(format::KernelParams_FullyConnectedParams)) return false;
-  const auto& p = check.params_as<format::FullyConnectedParams>();
-  if (!check.contract(p.contract(), kContractsLayer) || !check.arity(num_inputs(p.contract()), 1) ||
-      !check.input(kInput, "input", kDtypesQuantized, kAnyRank, &input) ||
-      !check.output(0, "output", output_dtypes(p.contract(), step.input(kInput).dtype), kAnyRank, &output)) {
+  const auto contract = static_cast<format::Contract>(
+      check.params_fields().scalar<uint8_t>(format::FullyConnectedParams::VT_CONTRACT));
+  if (!check.contract(contract, kContractsLayer) || !check.arity(num_inputs(contract), 1) ||
+      !check.input(kInput, "input", kDtypesQuantized, kAnyRank, nullptr) ||
+      !check.output(0, "output", output_dtypes(contract, step.input_dtype(kInput)), kAnyRank, nullptr)) {
     return false;
   }
-  const Dtype input_dtype = step.input(kInput).dtype, output_dtype = step.output(0).dtype;
-  if (input_dtype == Dtype::kS16 &&
-      (!check.contract_of_dtype(p.contract(), input_dtype) ||
-       !check.range("weights layout of int16", p.weights_layout(), kLayout_ohwi, kLayout_ohwi))) {
-    return false;
-  }
-  if (!check.in_dtype("input zero point", p.input_zero_point(), input_dtype) ||
-      !check.in_dtype("weights zero point", p.weights_zero_point(), Dtype::kS8) ||
-      !check.layer_output(p.contract(), output_dtype, p.output_zero_point(), p.clamp_min(), p.clamp_max())) {
-    return false;
-  }
-  if (input.rank < 1 || output.rank < 1)
-    return check.fail() << "input and output must have an axis of channels";
-  const uint64_t rows = input.elements() / columns(input), output_rows = output.elements() / columns(output);
-  if (rows != output_rows) {
-    return check.fail() << "input rows " << rows << " are not the output's " << output_rows;
-  }
-  const uint64_t work_items = rows * ((uint64_t{columns(output)} + 15) / 16);
-  if (work_items > INT32_MAX)
-    return check.fail() << rows << " rows of " << columns(output) << " outputs are too many";
-  return check.layout(p.weights_layout(), kLayout_ohwi, kLayout_o16k4, kLayout_o4k4, kLayout_o4h4,
-                      kLayout_o4k16, kLayout_o16r8) &&
-         check.constant(kWeights, "weights", Dtype::kS8,
-                        layout_bytes(p.weights_layout(), columns(output), columns(input))) &&
-         check.zeros_after_taps(kWeights, p.weights_layout(), {1, 1, columns(input)}) &&
-         check.channel_constants(p.contract(), kBias, layout_channels(p.weights_layout(), columns(output)),
-                                 input_dtype == Dtype::kS16) &&
-         check.float_epilogue(p, layout_channels(p.weights_layout(), columns(output)));
+  if (step.rank(step.step->inputs()->Get(kInput)) >= 1 && step.rank(step.step->outputs()->Get(0)) >= 1)
+    return true;
+  return check.fail() << "input and output must have an axis of channels";
 }
 
-qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& __restrict args, Error* error) {
-  if (check) {
-    const StepCheck checker(step, "fully_connected", error);
-    if (!check_step(checker, step)) return checker.status();
-  }
-  const format::FullyConnectedParams& p = *step.step->params_as_FullyConnectedParams();
-  const uint32_t* inputs = step.step->inputs()->data();
-  const uint32_t input = inputs[kInput], output = step.step->outputs()->Get(0);
+void fill(const StepView& step, FullyConnectedArgs& __restrict args) {
+  using Params = format::FullyConnectedParams;
+  const format::TableFields fields(step.step);
+  const format::TableFields p(fields.table(format::KernelStep::VT_PARAMS));
+  const uint32_t* inputs = fields.vector<uint32_t>(format::KernelStep::VT_INPUTS)->data();
+  const uint32_t input = inputs[kInput];
+  const uint32_t output = fields.vector<uint32_t>(format::KernelStep::VT_OUTPUTS)->Get(0);
   args.input = step.address(input);
   args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
   args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
-  args.contract = contract_of(p.contract());
+  const auto contract = static_cast<format::Contract>(p.scalar<uint8_t>(Params::VT_CONTRACT));
+  args.contract = contract_of(contract);
   if (args.contract == Contract::kF32e) {
     args.scale = static_cast<const float*>(step.address(inputs[kScale]));
   } else if (args.contract != Contract::kAcc32) {
     args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
     args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
   }
-  fill_float_epilogue(p, args);
+  fill_float_epilogue<Params>(p, contract, args);
   args.output = step.address(output);
-  args.rows = rows(step, input);
-  args.input_c = columns(step, input);
-  args.output_c = columns(step, output);
-  args.input_zero_point = p.input_zero_point();
-  args.weights_zero_point = p.weights_zero_point();
-  args.output_zero_point = p.output_zero_point();
-  args.clamp_min = p.clamp_min();
-  args.clamp_max = p.clamp_max();
+  args.rows = static_cast<uint32_t>(rows_of(step, input));
+  args.input_c = columns_of(step, input);
+  args.output_c = columns_of(step, output);
+  // From input_zero_point to clamp_max, in the order of the schema.
+  constexpr size_t kFirst = offsetof(FullyConnectedArgs, input_zero_point);
+  constexpr uint32_t kCount = (Params::VT_CLAMP_MAX - Params::VT_INPUT_ZERO_POINT) / 2 + 1;
+  static_assert(offsetof(FullyConnectedArgs, clamp_max) - kFirst == 4 * (kCount - 1),
+                "the fields between them are as many");
+  p.words(Params::VT_INPUT_ZERO_POINT, kCount, reinterpret_cast<uint8_t*>(&args) + kFirst);
   args.input_dtype = step.dtype(input);
   args.output_dtype = step.dtype(output);
   args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
-  args.weights_layout = p.weights_layout();
-  args.schedule = step.step->schedule();
-  return QPLAN_OK;
+  args.weights_layout = p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT);
+  args.schedule = fields.scalar<uint64_t>(format::KernelStep::VT_SCHEDULE);
+}
+
+bool check_step(const StepCheck& check, const StepView& step, const FullyConnectedArgs& a) {
+  const format::Contract contract = contract_of(a.contract);
+  if (a.input_dtype == Dtype::kS16 &&
+      (!check.contract_of_dtype(contract, a.input_dtype) ||
+       !check.range("weights layout of int16", a.weights_layout, kLayout_ohwi, kLayout_ohwi))) {
+    return false;
+  }
+  if (!check.in_dtype("input zero point", a.input_zero_point, a.input_dtype) ||
+      !check.in_dtype("weights zero point", a.weights_zero_point, Dtype::kS8) ||
+      !check.layer_output(contract, a.output_dtype, a.output_zero_point, a.clamp_min, a.clamp_max)) {
+    return false;
+  }
+  const uint64_t input_rows = rows_of(step, step.step->inputs()->Get(kInput));
+  const uint64_t output_rows = rows_of(step, step.step->outputs()->Get(0));
+  if (input_rows != output_rows) {
+    return check.fail() << "input rows " << input_rows << " are not the output's " << output_rows;
+  }
+  const uint64_t work_items = input_rows * ((a.output_c + 15) / 16);
+  if (work_items > INT32_MAX)
+    return check.fail() << input_rows << " rows of " << a.output_c << " outputs are too many";
+  const uint64_t channels = layout_channels(a.weights_layout, a.output_c);
+  return check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16k4, kLayout_o4k4, kLayout_o4h4,
+                      kLayout_o4k16, kLayout_o16r8) &&
+         check.constant(kWeights, "weights", Dtype::kS8,
+                        layout_bytes(a.weights_layout, a.output_c, a.input_c)) &&
+         check.zeros_after_taps(kWeights, a.weights_layout, {1, 1, a.input_c}) &&
+         check.channel_constants(contract, kBias, channels, a.input_dtype == Dtype::kS16) &&
+         check.float_epilogue<format::FullyConnectedParams>(check.params_fields(), contract, channels);
+}
+
+qplan_status bind(const StepView& step, bool check, FullyConnectedArgs& args, Error* error) {
+  const StepCheck checker(step, "fully_connected", error);
+  if (check && !check_operands(checker, step)) return checker.status();
+  fill(step, args);
+  return check && !check_step(checker, step, args) ? checker.status() : qplan_status{QPLAN_OK};
 }
 
 uint64_t work(const FullyConnectedArgs& args) {

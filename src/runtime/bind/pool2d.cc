@@ -2,7 +2,9 @@
 #include "kernels/pool2d/pool2d.h"
 
 #include <float.h>
+#include <stddef.h>
 
+#include "format/table_fields.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
@@ -14,7 +16,7 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesQuantized, 4, &input)) return false;
-  const Dtype dtype = step.input(0).dtype;
+  const Dtype dtype = step.input_dtype(0);
   if (!check.output(0, "output", dtype_bit(dtype), 4, &output)) return false;
   if (output[0] != input[0] || output[3] != input[3]) {
     return check.fail_output(0, "output") << "has batch " << output[0] << " and " << output[3]
@@ -48,26 +50,24 @@ bool check_average(const StepCheck& check, const format::Pool2dParams& params, D
   return check.fail() << "input_scale / output_scale is not finite";
 }
 
-void fill(const StepView& step, const format::Pool2dParams& params, Pool2dArgs& args) {
-  const Shape input = shape_of(step.input(0));
-  const Shape output = shape_of(step.output(0));
-  args.dtype = step.input(0).dtype;
+void fill(const StepView& step, const format::TableFields& params, Pool2dArgs& args) {
+  using Params = format::Pool2dParams;
+  const int64_t *from = step.input_extents(0), *to = step.output_extents(0);
+  args.dtype = step.input_dtype(0);
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  args.batch = input[0];
-  args.input_h = input[1];
-  args.input_w = input[2];
-  args.channels = input[3];
-  args.output_h = output[1];
-  args.output_w = output[2];
-  args.pool_h = params.pool_h();
-  args.pool_w = params.pool_w();
-  args.stride_h = params.stride_h();
-  args.stride_w = params.stride_w();
-  args.pad_top = params.pad_top();
-  args.pad_left = params.pad_left();
-  args.clamp_min = params.clamp_min();
-  args.clamp_max = params.clamp_max();
+  args.batch = static_cast<uint32_t>(from[0]);
+  args.input_h = static_cast<uint32_t>(from[1]);
+  args.input_w = static_cast<uint32_t>(from[2]);
+  args.channels = static_cast<uint32_t>(from[3]);
+  args.output_h = static_cast<uint32_t>(to[1]);
+  args.output_w = static_cast<uint32_t>(to[2]);
+  // From pool_h to clamp_max, in the order of the schema.
+  constexpr size_t kFirst = offsetof(Pool2dArgs, pool_h);
+  constexpr uint32_t kCount = (Params::VT_CLAMP_MAX - Params::VT_POOL_H) / 2 + 1;
+  static_assert(offsetof(Pool2dArgs, clamp_max) - kFirst == 4 * (kCount - 1),
+                "the fields between them are as many");
+  params.words(Params::VT_POOL_H, kCount, reinterpret_cast<uint8_t*>(&args) + kFirst);
 }
 
 qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
@@ -75,23 +75,24 @@ qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Erro
   if (checked) {
     if (!check_step(check, step)) return check.status();
     const auto& params = check.params_as<format::Pool2dParams>();
-    if (!check_average(check, params, step.input(0).dtype)) return check.status();
+    if (!check_average(check, params, step.input_dtype(0))) return check.status();
   }
-  const auto& params = check.params_as<format::Pool2dParams>();
+  using Params = format::Pool2dParams;
+  const format::TableFields params(step.step->params());
   fill(step, params, args);
-  args.contract = contract_of(params.contract());
-  args.input_scale = params.input_scale();
-  args.output_scale = params.output_scale();
-  args.input_zero_point = params.input_zero_point();
-  args.output_zero_point = params.output_zero_point();
-  args.count_include_pad = params.count_include_pad();
+  args.contract = static_cast<Contract>(params.scalar<uint8_t>(Params::VT_CONTRACT));
+  args.input_scale = params.scalar<float>(Params::VT_INPUT_SCALE);
+  args.output_scale = params.scalar<float>(Params::VT_OUTPUT_SCALE);
+  args.input_zero_point = params.scalar<int32_t>(Params::VT_INPUT_ZERO_POINT);
+  args.output_zero_point = params.scalar<int32_t>(Params::VT_OUTPUT_ZERO_POINT);
+  args.count_include_pad = params.scalar<uint8_t>(Params::VT_COUNT_INCLUDE_PAD) != 0;
   return QPLAN_OK;
 }
 
 qplan_status bind_max(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
   const StepCheck check(step, "max_pool2d", error);
   if (checked && !check_step(check, step)) return check.status();
-  fill(step, check.params_as<format::Pool2dParams>(), args);
+  fill(step, format::TableFields(step.step->params()), args);
   return QPLAN_OK;
 }
 

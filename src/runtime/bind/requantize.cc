@@ -51,7 +51,10 @@ bool check_step(const StepCheck& check, const StepView& step) {
       !check.clamp(p.clamp_min(), p.clamp_max(), output_dtype)) {
     return false;
   }
-  if (!check.float_epilogue(p, is_per_channel(step) ? input[p.axis()] : 1)) return false;
+  if (!check.float_epilogue<format::RequantizeParams>(format::TableFields(&p), p.contract(),
+                                                      is_per_channel(step) ? input[p.axis()] : 1)) {
+    return false;
+  }
   if (input != output) return check.fail() << "input and output differ in shape";
   if (input.elements() / kRequantizeChunk >= INT32_MAX) {
     return check.fail() << input.elements() << " elements are too many";
@@ -73,7 +76,7 @@ qplan_status bind(const StepView& step, bool check, RequantizeArgs& args, Error*
   args.multiplier = p.multiplier();
   args.shift = p.shift();
   args.scale = p.scale();
-  fill_float_epilogue(p, args);
+  fill_float_epilogue<format::RequantizeParams>(format::TableFields(&p), p.contract(), args);
   args.contract = contract_of(p.contract());
   if (is_per_channel(step)) {
     const Shape input = shape_of(step.input(kInput));

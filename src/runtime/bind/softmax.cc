@@ -19,7 +19,7 @@ bool check_scaling(const StepCheck& check, const format::SoftmaxParams& params) 
 // and quotients are numbers.
 bool check_table(const StepCheck& check, const StepView& step, const format::SoftmaxParams& params) {
   if (!check.scale("output_scale", params.output_scale()) ||
-      !check.in_dtype("output_zero_point", params.output_zero_point(), step.output(0).dtype) ||
+      !check.in_dtype("output_zero_point", params.output_zero_point(), step.output_dtype(0)) ||
       !check.constant(kTable, "table", Dtype::kF32, SoftmaxArgs::kTableEntries)) {
     return false;
   }
@@ -41,10 +41,10 @@ bool check_step(const StepCheck& check, const StepView& step) {
   Shape input;
   Shape output;
   if (!check.input(0, "input", kDtypesU8S8, kAnyRank, &input)) return false;
-  if (!check.output(0, "output", dtype_bit(step.input(kInput).dtype), kAnyRank, &output)) return false;
+  if (!check.output(0, "output", dtype_bit(step.input_dtype(kInput)), kAnyRank, &output)) return false;
   if (input.rank == 0) return check.fail_input(0, "input") << "is a scalar, expected at least one axis";
   if (input != output) return check.fail_output(0, "output") << "has another shape than the input";
-  const uint64_t rows = input.elements() / input[input.rank - 1];
+  const uint64_t rows = rows_of(step, step.step->inputs()->Get(kInput));
   return check.range("number of rows", static_cast<int64_t>(rows), 1, INT32_MAX) &&
          (is_f32e ? check_table(check, step, params) : check_scaling(check, params));
 }
@@ -53,13 +53,13 @@ qplan_status bind(const StepView& step, bool checked, SoftmaxArgs& args, Error* 
   const StepCheck check(step, "softmax", error);
   if (checked && !check_step(check, step)) return check.status();
   const format::SoftmaxParams& params = check.params_as<format::SoftmaxParams>();
-  const Shape shape = shape_of(step.input(kInput));
+  const uint32_t input = step.step->inputs()->Get(kInput);
   args.contract = contract_of(params.contract());
-  args.dtype = step.input(kInput).dtype;
-  args.input = step.input_data(kInput);
+  args.dtype = step.dtype(input);
+  args.input = step.address(input);
   args.output = step.output_data(0);
-  args.depth = shape[shape.rank - 1];
-  args.rows = static_cast<uint32_t>(shape.elements() / args.depth);
+  args.depth = columns_of(step, input);
+  args.rows = static_cast<uint32_t>(rows_of(step, input));
   args.input_multiplier = params.input_multiplier();
   args.input_left_shift = params.input_left_shift();
   args.diff_min = params.diff_min();

@@ -18,10 +18,6 @@ namespace {
 constexpr int64_t kMaxExtent = INT32_MAX;
 constexpr uint64_t kMaxElements = uint64_t{1} << 48;
 
-}  // namespace
-
-namespace {
-
 void fill_shape(const int64_t* extents, uint32_t rank, Shape* shape) {
   *shape = Shape();
   shape->rank = rank;
@@ -37,33 +33,51 @@ Shape shape_of(const StepTensor& tensor) {
   return shape;
 }
 
+uint64_t rows_of(const StepView& step, uint32_t tensor) {
+  const uint32_t rank = step.rank(tensor);
+  const int64_t* extents = step.extents(tensor);
+  uint64_t product = 1;
+  for (uint32_t i = 0; i + 1 < rank; ++i) product *= static_cast<uint32_t>(extents[i]);
+  return product;
+}
+
+bool have_same_shape(const StepView& step, uint32_t a, uint32_t b) {
+  const uint32_t rank = step.rank(a);
+  const int64_t *of_a = step.extents(a), *of_b = step.extents(b);
+  bool same = rank == step.rank(b);
+  for (uint32_t i = 0; same && i < rank; ++i) same = of_a[i] == of_b[i];
+  return same;
+}
+
 StepCheck::Failure StepCheck::fail(qplan_status status, int32_t tensor) const {
   error_->set(status, -1, tensor) << family_ << ": ";
   return Failure(*error_);
 }
 
 StepCheck::Failure StepCheck::fail_input(uint32_t i, const char* role) const {
-  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(step_.step->inputs()->Get(i))) << role << " ";
+  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(inputs()->Get(i))) << role << " ";
 }
 
 StepCheck::Failure StepCheck::fail_output(uint32_t i, const char* role) const {
-  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(step_.step->outputs()->Get(i))) << role << " ";
+  return fail(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(outputs()->Get(i))) << role << " ";
 }
 
 bool StepCheck::arity(uint32_t num_inputs, uint32_t num_outputs) const {
-  if (step_.num_inputs() != num_inputs) {
-    return fail() << "the step has " << step_.num_inputs() << " inputs, expected " << num_inputs;
+  const uint32_t found_inputs = format::count_of(inputs()), found_outputs = format::count_of(outputs());
+  if (found_inputs != num_inputs) {
+    return fail() << "the step has " << found_inputs << " inputs, expected " << num_inputs;
   }
-  if (step_.num_outputs() != num_outputs) {
-    return fail() << "the step has " << step_.num_outputs() << " outputs, expected " << num_outputs;
+  if (found_outputs != num_outputs) {
+    return fail() << "the step has " << found_outputs << " outputs, expected " << num_outputs;
   }
   return true;
 }
 
 bool StepCheck::params(format::KernelParams type) const {
-  if (step_.step->params_type() == type && step_.step->params() != nullptr) return true;
-  return fail() << "the step has parameters of type " << static_cast<uint32_t>(step_.step->params_type())
-                << ", expected " << format::EnumNameKernelParams(type);
+  const auto found = fields_.scalar<uint8_t>(format::KernelStep::VT_PARAMS_TYPE);
+  if (found == type && fields_.has(format::KernelStep::VT_PARAMS)) return true;
+  return fail() << "the step has parameters of type " << uint32_t{found} << ", expected "
+                << format::EnumNameKernelParams(type);
 }
 
 bool StepCheck::contract(format::Contract found, uint32_t computed) const {
@@ -119,8 +133,10 @@ bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t r
       return fail(QPLAN_PLAN_CORRUPT, index)
              << role << " extent " << extent << " of axis " << i << " is not in 1 .. " << kMaxExtent;
     }
-    // Both factors are below 2^48 and 2^31.
-    if (!checked_mul(elements, static_cast<uint64_t>(extent), &elements) || elements > kMaxElements) {
+    // More than 2^33 times more than 2^15 is too many; the product of others has 64 bits.
+    const bool is_huge = elements >> 33 != 0 && extent >> 15 != 0;
+    elements *= static_cast<uint32_t>(extent);
+    if (is_huge || elements > kMaxElements) {
       return fail(QPLAN_PLAN_CORRUPT, index) << role << " has more than " << kMaxElements << " elements";
     }
   }
@@ -139,15 +155,15 @@ bool StepCheck::tensor(uint32_t t, const char* role, uint32_t dtypes, uint32_t r
 }
 
 bool StepCheck::input(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
-  return tensor(step_.step->inputs()->Get(i), role, dtypes, rank, shape);
+  return tensor(inputs()->Get(i), role, dtypes, rank, shape);
 }
 
 bool StepCheck::output(uint32_t i, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const {
-  return tensor(step_.step->outputs()->Get(i), role, dtypes, rank, shape);
+  return tensor(outputs()->Get(i), role, dtypes, rank, shape);
 }
 
 bool StepCheck::constant(uint32_t i, const char* role, Dtype dtype, uint64_t count) const {
-  const uint32_t t = step_.step->inputs()->Get(i);
+  const uint32_t t = inputs()->Get(i);
   if (!step_.is_constant(t)) return fail_input(i, role) << "is not a constant";
   if (step_.dtype(t) != dtype) {
     return fail_input(i, role) << "has " << dtype_name(step_.dtype(t)) << ", expected " << dtype_name(dtype);
@@ -171,7 +187,16 @@ bool StepCheck::constant_range(uint32_t i, const char* role, uint64_t count, int
   // Counted in 32 bits, as a start of a small device looks at thousands; constant() has compared the count.
   const auto num = static_cast<uint32_t>(count);
   const auto base = static_cast<uint32_t>(min), width = static_cast<uint32_t>(max) - base;
-  uint32_t at = 0;
+  // First, without a branch for each: distances from min that are all below the greatest power of two that
+  // the range has room for are what nearly all plans have. Others are looked at one by one.
+  uint32_t most = UINT32_MAX >> __builtin_clz(width | 1);
+  if (most > width) most >>= 1;
+  uint32_t seen = 0, at = 0;
+  for (; at + 4 <= num; at += 4) {
+    seen |= (static_cast<uint32_t>(values[at]) - base) | (static_cast<uint32_t>(values[at + 1]) - base) |
+            (static_cast<uint32_t>(values[at + 2]) - base) | (static_cast<uint32_t>(values[at + 3]) - base);
+  }
+  if (seen > most) at = 0;
   while (at < num && static_cast<uint32_t>(values[at]) - base <= width) ++at;
   if (at == num) return true;
   return fail_input(i, role) << values[at] << " of channel " << at << " is not in " << min << " .. " << max;

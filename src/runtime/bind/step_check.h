@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "format/container.h"
+#include "format/table_fields.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
@@ -37,6 +38,14 @@ inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 // The shape of a tensor that StepCheck has accepted.
 Shape shape_of(const StepTensor& tensor);
 
+// The last extent of a tensor that has been checked, of rank 1 at least, and the product of the others.
+inline uint32_t columns_of(const StepView& step, uint32_t tensor) {
+  return static_cast<uint32_t>(step.extents(tensor)[step.rank(tensor) - 1]);
+}
+uint64_t rows_of(const StepView& step, uint32_t tensor);
+// Whether the two tensors have the same extents.
+bool have_same_shape(const StepView& step, uint32_t a, uint32_t b);
+
 // Sets of dtypes.
 constexpr uint32_t dtype_bit(Dtype dtype) { return 1u << static_cast<uint32_t>(dtype); }
 inline constexpr uint32_t kDtypesU8S8 = dtype_bit(Dtype::kU8) | dtype_bit(Dtype::kS8);
@@ -54,22 +63,26 @@ inline constexpr uint32_t kContractsAccumulator = kContractsTfl2F32e | contract_
 inline constexpr uint32_t kContractsLayer = kContractsAccumulator | contract_bit(format::Contract_ACC32);
 // The contract of a step that has been checked.
 constexpr Contract contract_of(format::Contract contract) { return static_cast<Contract>(contract); }
+constexpr format::Contract contract_of(Contract contract) { return static_cast<format::Contract>(contract); }
 
 // Whether a layer's parameters have a float epilogue that this runtime knows; a later one's is passed over,
 // since multiplier and shift say all.
-template <typename Params>
-bool has_float_epilogue(const Params& p) {
-  const bool known =
-      p.float_epilogue() == format::FloatEpilogue_PLAIN || p.float_epilogue() == format::FloatEpilogue_SIGNED;
-  return known && (p.contract() == format::Contract_TFL2 || p.contract() == format::Contract_TFL1);
+inline bool has_float_epilogue(uint32_t epilogue, format::Contract contract) {
+  const bool known = epilogue == format::FloatEpilogue_PLAIN || epilogue == format::FloatEpilogue_SIGNED;
+  return known && (contract == format::Contract_TFL2 || contract == format::Contract_TFL1);
 }
-// Copies the float requantisation of a checked step into the args of its kernel.
+// Copies the float requantisation of a step into the args of its kernel; what it has no entries for is
+// null. p: of Params.
 template <typename Params, typename Args>
-__attribute__((always_inline)) inline void fill_float_epilogue(const Params& p, Args& __restrict args) {
-  if (!has_float_epilogue(p)) return;
-  args.float_epilogue = static_cast<FloatEpilogue>(p.float_epilogue());
-  args.float_scale = p.float_scale()->data();
-  args.float_offset = p.float_offset()->data();
+inline void fill_float_epilogue(const format::TableFields& p, format::Contract contract,
+                                Args& __restrict args) {
+  const auto epilogue = p.scalar<uint8_t>(Params::VT_FLOAT_EPILOGUE);
+  if (!has_float_epilogue(epilogue, contract)) return;
+  const auto* scale = p.vector<float>(Params::VT_FLOAT_SCALE);
+  const auto* offset = p.vector<float>(Params::VT_FLOAT_OFFSET);
+  args.float_epilogue = static_cast<FloatEpilogue>(epilogue);
+  args.float_scale = scale == nullptr ? nullptr : scale->data();
+  args.float_offset = offset == nullptr ? nullptr : offset->data();
 }
 
 // 2^100, beyond any scale that is meant: (x - zero_point) * scale stays finite, sums of two of them too, and
@@ -93,9 +106,14 @@ struct WindowAxis {
 class StepCheck {
  public:
   StepCheck(const StepView& step, const char* family, Error* error)
-      : step_(step), family_(family), error_(error) {}
+      : step_(step), fields_(step.step), family_(family), error_(error) {}
 
   qplan_status status() const { return error_->status(); }
+  bool has_residual() const { return fields_.has(format::KernelStep::VT_RESIDUAL); }
+  // Of the step's parameters.
+  format::TableFields params_fields() const {
+    return format::TableFields(fields_.table(format::KernelStep::VT_PARAMS));
+  }
   Error* error() const { return error_; }
 
   // Starts the error "<family>: " of a plan that lies; the caller appends. Converts to false for `return
@@ -160,10 +178,10 @@ class StepCheck {
   // The float epilogue of `count` channels, where there is one: as many entries in both vectors. Their values
   // may be anything.
   template <typename Params>
-  bool float_epilogue(const Params& p, uint64_t count) const {
-    if (!has_float_epilogue(p)) return true;
-    return float_epilogue_entries("float_scale", p.float_scale(), count) &&
-           float_epilogue_entries("float_offset", p.float_offset(), count);
+  bool float_epilogue(const format::TableFields& p, format::Contract contract, uint64_t count) const {
+    if (!has_float_epilogue(p.scalar<uint8_t>(Params::VT_FLOAT_EPILOGUE), contract)) return true;
+    return float_epilogue_entries("float_scale", p.vector<float>(Params::VT_FLOAT_SCALE), count) &&
+           float_epilogue_entries("float_offset", p.vector<float>(Params::VT_FLOAT_OFFSET), count);
   }
 
   bool range(const char* name, int64_t value, int64_t min, int64_t max) const;
@@ -197,7 +215,12 @@ class StepCheck {
                               uint64_t count) const;
   bool tensor(uint32_t index, const char* role, uint32_t dtypes, uint32_t rank, Shape* shape) const;
 
+  using Indices = flatbuffers::Vector<uint32_t>;
+  const Indices* inputs() const { return fields_.vector<uint32_t>(format::KernelStep::VT_INPUTS); }
+  const Indices* outputs() const { return fields_.vector<uint32_t>(format::KernelStep::VT_OUTPUTS); }
+
   const StepView& step_;
+  const format::TableFields fields_;  // of the step
   const char* family_;
   Error* error_;  // null where nothing is checked
 };

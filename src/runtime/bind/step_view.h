@@ -18,17 +18,22 @@ struct StepTensor {
   Dtype dtype = Dtype::kOther;
   bool is_constant = false;
   bool is_tile = false;     // between two layers of a cascade: never whole in memory, without an address
+  uint8_t bank = 0;         // of the plan, below kMaxBanks
   uint64_t size_bytes = 0;  // of all of it, of a tile too
   uint64_t offset = 0;      // bytes, from an aligned address; 0 where nothing has been planned yet
   void* data = nullptr;     // null where it has no address yet
 };
+
+// All tensors of an opened plan, as a table for StepView::tensors: constants with their addresses, others
+// without. tensors: as many as the plan has.
+void describe_tensors(const format::PlanView& plan, StepTensor* tensors);
 
 // One step, and the table of tensors that its inputs and outputs are positions in. The table is an array, or
 // a verified plan's own (which is read as it is, so that a session needs no memory for it), with or without
 // addresses: data may be null for all tensors that are not constants (checks, scratch queries): then only
 // shapes and constants are looked at.
 struct StepView {
-  const format::Plan* plan = nullptr;  // null where the table is `tensors`
+  const format::Plan* plan = nullptr;  // null where the table is `tensors` alone
   const format::KernelStep* step = nullptr;
   // Set for a step of a plan: data[t] is the address of tensor t, null where it has none yet. Constants
   // always have one.
@@ -40,7 +45,7 @@ struct StepView {
   // The first byte of the plan's file: constants that `data` lacks have the addresses that the file gives
   // them. Where nothing has been placed in memory, other tensors have none.
   const uint8_t* file = nullptr;
-  // Tiles are ordinary entries.
+  // Tiles are ordinary entries. With `plan`: its tensors, described once for all steps; `data` comes first.
   const StepTensor* tensors = nullptr;
   // The set that the families' operators (custom.cc) come from; null where nothing is run.
   const qplan_kernel_set* kernels = nullptr;
@@ -74,8 +79,11 @@ struct StepView {
   void* input_data(uint32_t i) const { return address(step->inputs()->Get(i)); }
   void* output_data(uint32_t i) const { return address(step->outputs()->Get(i)); }
   StepTensor tensor(uint32_t t) const;
-  // Asked for each operand of each step of each run, so that nothing but the usual case is decided here.
-  void* address(uint32_t t) const { return data != nullptr && t < num_data ? data[t] : unusual_address(t); }
+  // Asked for each operand of each step of each run, so that nothing but the usual cases is decided here.
+  void* address(uint32_t t) const {
+    if (data != nullptr && t < num_data) return data[t];
+    return tensors != nullptr ? tensors[t].data : unusual_address(t);
+  }
   // The step is a layer of a cascade, or has no addresses yet, or is of no plan.
   void* unusual_address(uint32_t t) const;
   // Parts of tensor(t), asked as often.
@@ -103,7 +111,7 @@ struct StepView {
   const int64_t* output_extents(uint32_t i) const { return extents(step->outputs()->Get(i)); }
 
   // kOther for everything that Dtype does not list.
-  __attribute__((pure)) static Dtype dtype_of(const format::Tensor& tensor);
+  static Dtype dtype_of(const format::Tensor& tensor);
 
  private:
   bool is_tile_of_plan(uint32_t t) const { return tiles != nullptr && t >= plan->tensors()->size(); }

@@ -13,16 +13,20 @@ namespace {
 
 using testing::TestStep;
 
+// A check looks at the step where it is made.
+struct FinishedStep : TestStep {
+  FinishedStep() : TestStep(1) {
+    input<uint8_t>({1}, {0});
+    output<uint8_t>({1});
+    finish(format::KernelParams_NONE, 0);
+  }
+};
+
 class StepCheckTest : public ::testing::Test {
  protected:
-  StepCheckTest() {
-    step_.input<uint8_t>({1}, {0});
-    step_.output<uint8_t>({1});
-    step_.finish(format::KernelParams_NONE, 0);
-  }
   std::string text() const { return error_.text(); }
 
-  TestStep step_{1};
+  FinishedStep step_;
   Error error_;
   StepCheck check_{step_.view(), "family", &error_};
 };
