@@ -14,6 +14,7 @@ are not cycles: a load or a taken branch takes more than one of those.
   --form F         plan, array or aot: the runtime's API, or what emit-c writes   (default: plan)
   --build-type T   of CMake, for all but the kernels that keep flags of their own   (default: MinSizeRel)
   --start          counts the start in place of an invoke: opening the plan with its digest, and init (form plan)
+  --no-digest      opens the plan without it
   --steps          a table of the steps of each model, too
   --functions      a table of the functions of each model, too
   --output FOLDER  for plans, images and counts           (default: build/firmware-benchmark)
@@ -26,11 +27,12 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= digest=ON output=$root/build/firmware-benchmark tables=() models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --steps | --functions) tables+=("$1") ;;
+    --no-digest) digest=OFF tables+=("$1") ;;
     --start) start=1 tables+=("$1") ;;
     --core | --target | --fuse | --form | --build-type | --output)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
@@ -86,7 +88,7 @@ for model in "${models[@]}"; do
   # One build tree for all images: the runtime is compiled once.
   cmake -S "$root/samples/firmware" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
     -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$core.cmake" "${what[@]}" \
-    -DFIRMWARE_INPUT="$case_folder/input0.bin" -DFIRMWARE_EXPECTED="$case_folder/output0.bin" > "$folder/build.txt"
+    -DFIRMWARE_DIGEST=$digest -DFIRMWARE_INPUT="$case_folder/input0.bin" -DFIRMWARE_EXPECTED="$case_folder/output0.bin" > "$folder/build.txt"
   cmake --build "$tree" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
   image=$folder/firmware.elf
   cp "$tree/firmware.elf" "$image"

@@ -9,6 +9,10 @@ extern const uint8_t plan_bytes[], plan_bytes_end[];
 extern const uint8_t input_bytes[], input_bytes_end[];
 extern const uint8_t expected_bytes[], expected_bytes_end[];
 
+#ifndef FIRMWARE_OPEN_FLAGS
+#define FIRMWARE_OPEN_FLAGS QPLAN_PLAN_DIGEST
+#endif
+
 /* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figure here. */
 #define ARENA_BYTES (1024u * 1024u)
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(64)));
@@ -31,7 +35,7 @@ int main(void) {
 
   stack_paint();
   qplan_plan plan;
-  if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), QPLAN_PLAN_DIGEST, &error) < 0) {
+  if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), FIRMWARE_OPEN_FLAGS, &error) < 0) {
     return fail("open", &error);
   }
 
