@@ -1,4 +1,6 @@
 // TensorFlow's lists of tensors, whose elements are known on import.
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
