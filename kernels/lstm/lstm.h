@@ -98,7 +98,8 @@ struct FloatLstmArgs {
   uint16_t weights_layout = 0;  // of int8 weights: ohwi or o16k4
 };
 
-// Best first; the reference, which computes all that is bound, is the last. Work items: samples of the batch.
+// Best first, those of float_lstm of each form; the reference, which computes all that is bound, is the last.
+// Work items: samples of the batch.
 #define QPLAN_LSTM_VARIANTS \
   QPLAN_DOT_VARIANTS(lstm)  \
   QPLAN_VARIANT(lstm_ref, QPLAN_ISA_REFERENCE)

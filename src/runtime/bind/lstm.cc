@@ -200,11 +200,28 @@ constexpr KernelVariant kVariants[] = {
 #undef QPLAN_VARIANT
 };
 constexpr KernelVariant kReference[] = {QPLAN_VARIANT_ROW(LstmArgs, lstm_ref, QPLAN_ISA_REFERENCE)};
-constexpr KernelVariant kFloatVariants[] = {
+constexpr KernelVariant kFloatForms[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(FloatLstmArgs, name, isa),
     QPLAN_FLOAT_LSTM_VARIANTS
 #undef QPLAN_VARIANT
 };
+
+// The variants of both forms, of weights of float32 and of int8, each of which stands best first. Neither
+// form has one for every instruction set of the other.
+struct FloatVariants {
+  KernelVariant rows[sizeof(kFloatForms) / sizeof(kFloatForms[0])];
+};
+constexpr FloatVariants best_first() {
+  FloatVariants sorted = {};
+  uint32_t count = 0;
+  for (const KernelVariant& variant : kFloatForms) {
+    uint32_t at = count++;
+    for (; at > 0 && sorted.rows[at - 1].isa < variant.isa; --at) sorted.rows[at] = sorted.rows[at - 1];
+    sorted.rows[at] = variant;
+  }
+  return sorted;
+}
+constexpr FloatVariants kFloatVariants = best_first();
 constexpr KernelVariant kFloatReference[] = {
     QPLAN_VARIANT_ROW(FloatLstmArgs, float_lstm_ref, QPLAN_ISA_REFERENCE)};
 
@@ -216,7 +233,7 @@ constexpr KernelFamily kLstmFamilyReference =
     make_family<LstmArgs, bind, in_place, work<LstmArgs>>(kKernel_lstm, "lstm", kReference);
 constexpr KernelFamily kFloatLstmFamily =
     make_family<FloatLstmArgs, bind_float, in_place, work<FloatLstmArgs>>(kKernel_float_lstm, "float_lstm",
-                                                                          kFloatVariants);
+                                                                          kFloatVariants.rows);
 constexpr KernelFamily kFloatLstmFamilyReference =
     make_family<FloatLstmArgs, bind_float, in_place, work<FloatLstmArgs>>(kKernel_float_lstm, "float_lstm",
                                                                           kFloatReference);
