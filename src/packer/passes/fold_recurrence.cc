@@ -208,7 +208,8 @@ class RecurrenceFinder {
     if (!inputs) return false;
     if (chain->layer.input.empty()) {
       const std::optional<RoundInputs> first = inputs_with_layer(last, inputs->layer);
-      if (!first || !begin(chain, *first)) return false;
+      if (!first) return false;
+      begin(chain, *first);
     } else if (inputs->layer != chain->layer) {
       return false;
     }
@@ -217,29 +218,16 @@ class RecurrenceFinder {
     return true;
   }
 
-  bool begin(Recurrence* chain, const RoundInputs& first) {
+  void begin(Recurrence* chain, const RoundInputs& first) {
     chain->layer = first.layer;
     chain->data = {first.data};
     chain->first_state = first.state;
-    return true;
   }
 
-  // One round: of an LSTM, the state is the operand that could be one.
-  bool begin_alone(Recurrence* chain) const {
-    const Round& round = chain->last();
-    std::optional<RoundInputs> inputs;
-    if (round.is_gru) {
-      inputs = inputs_with_state(round, round.old_state);
-    } else if (round.gates[0].products.size() == 2) {
-      for (const size_t i : {size_t{1}, size_t{0}}) {
-        if (!inputs) inputs = inputs_with_state(round, round.gates[0].products[i].data);
-      }
-    }
-    if (!inputs) return false;
-    chain->layer = inputs->layer;
-    chain->data = {inputs->data};
-    chain->first_state = inputs->state;
-    return true;
+  bool begin_alone(Recurrence* chain) {
+    const std::optional<RoundInputs> inputs = inputs_alone(chain->last());
+    if (inputs) begin(chain, *inputs);
+    return inputs.has_value();
   }
 
   const Function& function_;

@@ -125,7 +125,7 @@ class SumReader {
     const ValueId data = without_reshapes(function_, dense.operands[0]);
     const int64_t columns = function_.type(weights).shape[1];
     if (function_.type(data).num_elements() != batch_ * columns) return false;
-    sum_.products.push_back({{weights, first, 0, columns}, data});
+    sum_.products.push_back({{weights, first, 0, columns}, data, {}});
     return true;
   }
 
@@ -144,7 +144,7 @@ class SumReader {
     for (const ValueId part : joined->operands) {
       const int64_t width = function_.type(part).shape.back();
       sum_.products.push_back(
-          {{whole.part.weights, whole.part.first_row, column, width}, without_reshapes(function_, part)});
+          {{whole.part.weights, whole.part.first_row, column, width}, without_reshapes(function_, part), {}});
       column += width;
     }
   }
@@ -263,6 +263,7 @@ class GruReader {
       });
       if (!found || !assign(sums_.read_whole(of_input), &round_.gates[2])) return false;
       if (round_.gates[2].products.size() != 1 || round_.reset.products.size() != 1) return false;
+      round_.reset.products[0].reset_state = round_.reset.products[0].data;
       round_.reset_after = true;
       return true;
     });
@@ -279,7 +280,7 @@ class GruReader {
                is_gated(function_, gate, old_state, function_.type(round_.state), sums_, &round_.gates[1]);
       });
       if (!found) continue;
-      product.data = round_.old_state;
+      product.reset_state = round_.old_state;
       round_.reset_after = false;
       return true;
     }
@@ -316,17 +317,24 @@ struct GateParts {
   const GateSum::Product* recurrent = nullptr;
 };
 
-// The gates' products, those of a GRU's reset together with its gate n's.
-std::vector<std::vector<const GateSum::Product*>> products_of(const Round& round) {
-  std::vector<std::vector<const GateSum::Product*>> products;
-  for (const GateSum& gate : round.gates) {
-    products.emplace_back();
-    for (const GateSum::Product& product : gate.products) products.back().push_back(&product);
+ValueId state_read_by(const GateSum::Product& product) {
+  return product.reset_state.valid() ? product.reset_state : product.data;
+}
+
+// Which of a gate's two products is that of the state.
+std::optional<GateParts> parts_with_state(const std::array<const GateSum::Product*, 2>& products,
+                                          ValueId state) {
+  const auto parts = [&](size_t recurrent) {
+    return GateParts{products[1 - recurrent], products[recurrent]};
+  };
+  std::optional<GateParts> found;
+  if (products[0]->reset_state.valid() || products[1]->reset_state.valid()) {
+    found = parts(products[1]->reset_state.valid() ? 1 : 0);
+    if (found->input->reset_state.valid()) return std::nullopt;
+  } else {
+    found = parts(products[1]->data == state ? 1 : 0);
   }
-  if (round.reset_after) {
-    for (const GateSum::Product& product : round.reset.products) products.back().push_back(&product);
-  }
-  return products;
+  return state_read_by(*found->recurrent) == state ? found : std::nullopt;
 }
 
 std::optional<RoundInputs> inputs_of(const Round& round, const std::vector<GateParts>& gates) {
@@ -345,10 +353,25 @@ std::optional<RoundInputs> inputs_of(const Round& round, const std::vector<GateP
     layer.biases.push_back(round.gates[i].biases);
     if (gate.recurrent == nullptr) continue;
     layer.recurrent.push_back(gate.recurrent->part);
-    inputs.state = gate.recurrent->data;
+    inputs.state = state_read_by(*gate.recurrent);
   }
   if (round.reset_after) layer.reset_biases = round.reset.biases;
   return inputs;
+}
+
+// A GRU adds its h to the new one. That of an LSTM is one of the values that its gates read.
+std::vector<ValueId> possible_states(const Round& round) {
+  if (round.is_gru) return {round.old_state};
+  std::vector<ValueId> states;
+  for (const GateSum::Product& product : round.gates[0].products) states.insert(states.begin(), product.data);
+  return states;
+}
+
+bool has_data_alone(const Round& round) {
+  for (const GateSum& gate : round.gates) {
+    if (gate.products.size() != 1) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -373,49 +396,42 @@ std::optional<Round> find_round(const Function& function, const Node& node) {
 
 std::optional<RoundInputs> inputs_with_state(const Round& round, ValueId state) {
   std::vector<GateParts> gates;
-  for (const auto& products : products_of(round)) {
+  for (const GateSum& gate : round.gates) {
+    std::vector<const GateSum::Product*> products;
+    for (const GateSum::Product& product : gate.products) products.push_back(&product);
+    // What the gate r acts on is a sum of its own where it comes after the product.
+    if (round.reset_after && &gate == &round.gates.back()) products.push_back(round.reset.products.data());
     if (products.size() != 2) return std::nullopt;
-    const bool is_second = products[1]->data == state;
-    const GateParts gate = {products[is_second ? 0 : 1], products[is_second ? 1 : 0]};
-    if (gate.recurrent->data != state || gate.recurrent->part.columns != round.cells) return std::nullopt;
-    gates.push_back(gate);
+    const std::optional<GateParts> parts = parts_with_state({products[0], products[1]}, state);
+    if (!parts || parts->recurrent->part.columns != round.cells) return std::nullopt;
+    gates.push_back(*parts);
   }
-  // What the reset gate multiplies is the state's product.
-  if (round.reset_after && round.reset.products[0].data != state) return std::nullopt;
   return inputs_of(round, gates);
+}
+
+std::optional<RoundInputs> inputs_alone(const Round& round) {
+  for (const ValueId state : possible_states(round)) {
+    if (std::optional<RoundInputs> inputs = inputs_with_state(round, state)) return inputs;
+  }
+  return std::nullopt;
 }
 
 std::optional<RoundInputs> inputs_with_layer(const Round& round, const RecurrentLayer& layer) {
   if (round.is_gru != layer.is_gru || round.gates.size() != layer.input.size()) return std::nullopt;
-  std::vector<GateParts> gates;
-  size_t num_recurrent = 0;
-  ValueId state;
-  const auto products = products_of(round);
-  for (size_t i = 0; i < products.size(); ++i) {
-    GateParts gate;
-    for (const GateSum::Product* product : products[i]) {
-      if (product->part == layer.recurrent[i] && gate.recurrent == nullptr) {
-        gate.recurrent = product;
-      } else if (product->part == layer.input[i] && gate.input == nullptr) {
-        gate.input = product;
-      } else {
-        return std::nullopt;
-      }
-    }
-    if (gate.input == nullptr) return std::nullopt;
-    if (gate.recurrent != nullptr) {
-      if (num_recurrent++ > 0 && gate.recurrent->data != state) return std::nullopt;
-      state = gate.recurrent->data;
-    }
-    gates.push_back(gate);
+  if (!round.is_gru && has_data_alone(round)) {
+    std::vector<GateParts> gates;
+    for (const GateSum& gate : round.gates) gates.push_back({gate.products.data(), nullptr});
+    std::optional<RoundInputs> inputs = inputs_of(round, gates);
+    if (!inputs) return std::nullopt;
+    // The biases tell that nothing else was folded into them.
+    inputs->layer.recurrent = layer.recurrent;
+    return inputs->layer == layer ? inputs : std::nullopt;
   }
-  if (num_recurrent != 0 && num_recurrent != gates.size()) return std::nullopt;
-  if (round.is_gru && (num_recurrent == 0 || state != round.old_state)) return std::nullopt;
-  std::optional<RoundInputs> inputs = inputs_of(round, gates);
-  if (!inputs) return std::nullopt;
-  // Without products of the state, which was zeros, the biases tell that nothing else was folded into them.
-  if (num_recurrent == 0) inputs->layer.recurrent = layer.recurrent;
-  return inputs->layer == layer ? inputs : std::nullopt;
+  for (const ValueId state : possible_states(round)) {
+    std::optional<RoundInputs> inputs = inputs_with_state(round, state);
+    if (inputs && inputs->layer == layer) return inputs;
+  }
+  return std::nullopt;
 }
 
 }  // namespace qplan::passes

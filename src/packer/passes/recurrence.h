@@ -32,6 +32,8 @@ struct GateSum {
   struct Product {
     WeightPart part;
     ir::ValueId data;
+    // Valid: what the gate r of a GRU acts on, of this state. Its data are r times the state, or the state.
+    ir::ValueId reset_state;
   };
   std::vector<Product> products;
   std::vector<BiasPart> biases;
@@ -75,8 +77,12 @@ struct RoundInputs {
   ir::ValueId state;  // h before it; invalid: zeros, whose products were folded away
 };
 // `state` is the h that the round reads; nullopt where its gates do not all read it and one other value.
+// Where x is h too, the marks of products tell them apart; gates without one have the same sum either way.
 std::optional<RoundInputs> inputs_with_state(const Round& round, ir::ValueId state);
-// The round is one of this layer; its h is what the layer's recurrent weights multiply.
+// Of the first value that can be the round's h: of an LSTM, that of the last product of each gate.
+std::optional<RoundInputs> inputs_alone(const Round& round);
+// The round is one of this layer: its h is the value, of those that can be, with which it has these weights.
+// An h of zeros has left no products.
 std::optional<RoundInputs> inputs_with_layer(const Round& round, const RecurrentLayer& layer);
 
 }  // namespace qplan::passes

@@ -41,9 +41,10 @@ std::string call(const char* op, const std::string& a, const std::string& b) {
 
 // h and c after a round on x; gate: what comes before the forget gate's sigmoid.
 void lstm_round(Lines& lines, const std::string& x, std::string* h, std::string* c,
-                const std::string& sigmoid = "sigmoid") {
-  const std::string in = lines.add(call("nn.dense", x, kInputWeights));
-  const std::string state = lines.add(call("nn.dense", *h, kRecurrentWeights));
+                const std::string& sigmoid = "sigmoid", const char* input_weights = kInputWeights,
+                const char* recurrent_weights = kRecurrentWeights) {
+  const std::string in = lines.add(call("nn.dense", x, input_weights));
+  const std::string state = lines.add(call("nn.dense", *h, recurrent_weights));
   const std::string sum = lines.add(call("add", lines.add(call("add", in, state)), kBias));
   const std::string gates = lines.add("split(" + sum + ", indices_or_sections=4, axis=1)");
   const std::string input = lines.add(call("sigmoid", gates + ".0"));
@@ -277,6 +278,53 @@ TEST(FoldRecurrence, TheResetMayComeBeforeTheProduct) {
             "const(Tensor[(3, 1), float32], [10, 20, 30]), "
             "const(Tensor[(3), float32], [0.1, 0.2, 0.3]), const(Tensor[(3), float32], [0, 0, 0]), %h, "
             "time_major=True);\n%0.1\n");
+}
+
+// A decoder reads its own state as x: what r multiplies tells the candidate's weights apart, in any order.
+TEST(FoldRecurrence, TheInputOfAGruMayBeItsState) {
+  const auto dense = [](Lines& lines, const std::string& x, const char* weight) {
+    return lines.add("nn.dense(" + x + ", const(Tensor[(1, 1), float32], [" + weight + "]))");
+  };
+  for (const bool is_reset_first : {false, true}) {
+    Lines lines;
+    const auto gate = [&](const char* input, const char* recurrent) {
+      const std::string in = dense(lines, "%h", input);
+      return lines.add(call("sigmoid", lines.add(call("add", in, dense(lines, "%h", recurrent)))));
+    };
+    const std::string z = gate("1", "10"), r = gate("2", "20");
+    const std::string reset = dense(lines, lines.add(call("multiply", r, "%h")), "30");
+    const std::string in = dense(lines, "%h", "3");
+    const std::string sum = lines.add(is_reset_first ? call("add", reset, in) : call("add", in, reset));
+    EXPECT_EQ(run_pass("fold_recurrence", "%h: Tensor[(1, 1), float32]",
+                       lines.finish(gru_end(lines, z, sum, "%h", "1f"))),
+              "%0 = reshape(%h, newshape=[1, 1, 1]);\n"
+              "%1 = nn.gru(%0, const(Tensor[(3, 1), float32], [1, 2, 3]), "
+              "const(Tensor[(3, 1), float32], [10, 20, 30]), "
+              "const(Tensor[(3), float32], [0, 0, 0]), const(Tensor[(3), float32], [0, 0, 0]), %h, "
+              "time_major=True);\n%1.1\n")
+        << is_reset_first;
+  }
+}
+
+// Data and state are multiplied by the same constant: the weights do not tell which is which.
+TEST(FoldRecurrence, DataAndStateMayHaveTheSameWeights) {
+  constexpr char kWeights[] = "const(Tensor[(4, 1), float32], [1, 2, 3, 4])";
+  Lines lines;
+  std::string h = "%h", c = "%c";
+  for (int i = 0; i < 3; ++i) {
+    const std::string part = lines.add("strided_slice(%x, begin=[" + std::to_string(i) + "], end=[" +
+                                       std::to_string(i + 1) + "], axes=[0])");
+    const std::string x = lines.add("reshape(" + part + ", newshape=[1, 1])");
+    lstm_round(lines, x, &h, &c, "sigmoid", kWeights, kWeights);
+  }
+  EXPECT_EQ(
+      run_pass("fold_recurrence",
+               "%x: Tensor[(3, 1, 1), float32], %h: Tensor[(1, 1), float32], "
+               "%c: Tensor[(1, 1), float32]",
+               lines.finish(h)),
+      "%0 = nn.lstm(%x, const(Tensor[(4, 1), float32], [1, 2, 3, 4]), "
+      "const(Tensor[(4, 1), float32], [1, 2, 3, 4]), const(Tensor[(4), float32], [0.1, 0.2, 0.3, 0.4]), "
+      "const(Tensor[(8), float32], [1, 1, 1, 1, 1, 1, 1, 1]), %h, %c, time_major=True);\n%0.1\n");
 }
 
 TEST(FoldRecurrence, AComplementOfAnotherNumberStays) {
