@@ -78,6 +78,11 @@ void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<
   for (const Ref ref : returned) {
     const Flow* flow = values.get<Flow>(ref);
     if (flow == nullptr) {
+    if (values.get<pt::Tensor>(ref) != nullptr) {
+      throw PackError(
+          QPLAN_MODEL_UNSUPPORTED,
+          cat("output ", outputs.size(), " is a constant of the model, expected a tensor that it computes"));
+    }
       throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("output ", outputs.size(), " is ",
                                                    pt::kind_name(values.at(ref)), ", expected a tensor"));
     }

@@ -25,6 +25,9 @@ bool exceeds_json_depth(std::string_view text, size_t max_depth = kMaxJsonDepth)
 // where bytes count from 1; otherwise unchanged.
 Json parse_json(std::string_view text, std::string* reason = nullptr);
 
+// The same for large objects: their members are in the order of their names.
+Json parse_sorted_json(std::string_view text, size_t max_members, std::string* reason = nullptr);
+
 // On one line, or with so many spaces for each level. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const Json& value, int indent = -1);
 

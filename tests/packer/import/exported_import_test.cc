@@ -395,6 +395,75 @@ TEST(ExportedImport, PicklesOfWeightsExecuteNothing) {
           "not executed");
 }
 
+// One file of torch.save, which so many names name.
+std::string with_pickle(const PickleWriter& pickle, size_t names) {
+  ZipBuilder inner;
+  inner.add("archive/data.pkl", pickle.stop());
+  ZipBuilder zip;
+  zip.add("net/models/model.json", to_bytes(small().program.dump()));
+  zip.add("net/data/weights/w.pt", inner.build(), true);
+  Json config = Json::object();
+  for (size_t i = 0; i < names; ++i) {
+    config["w" + std::to_string(i)] = {
+        {"path_name", "w.pt"}, {"is_param", true}, {"use_pickle", true}, {"tensor_meta", Json::object()}};
+  }
+  zip.add("net/data/weights/model_weights_config.json", to_bytes(Json{{"config", config}}.dump()));
+  zip.add("net/data/constants/model_constants_config.json", to_bytes("{\"config\":{}}"));
+  return import_text(zip.build(), {});
+}
+
+// Read for every name, the pickle would make 5,000,000 values.
+TEST(ExportedImport, APickleWithManyNamesIsReadOnce) {
+  const PickleWriter pickle = PickleWriter().op('(').raw(std::string(1000, 'N')).op('t');
+  EXPECT_EQ(with_pickle(pickle, 5'000), "%0 = nn.relu(%x);\n%0\n");
+}
+
+TEST(ExportedImport, TheOpcodesOfAPickleAreCounted) {
+  constexpr size_t kMost = 8'000'000;
+  std::string remembered(2 * kMost, '\0');
+  for (size_t i = 0; i < remembered.size(); i += 2) remembered[i] = 'q';
+  EXPECT_EQ(with_pickle(PickleWriter().op('N').raw(remembered), 1),
+            std::string(kBroken) +
+                "'net/data/weights/w.pt': byte 15999999: the pickle has more than 8000000 opcodes");
+}
+
+// As a network of 1,500 layers has them.
+TEST(ExportedImport, AProgramMayHaveManyTensors) {
+  ExportedBuilder b = small();
+  std::string values;
+  for (int i = 0; i < 30'000; ++i) values += ",\"t" + std::to_string(i) + "\":{}";
+  std::string text = b.program.dump();
+  const size_t at = text.find("},\"sym_int_values\"");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.insert(at, values);
+  ZipBuilder weights;
+  weights.add("archive/data.pkl", PickleWriter().op('}').stop());
+  ZipBuilder zip;
+  zip.add("serialized_exported_program.json", to_bytes(text));
+  zip.add("serialized_state_dict.pt", weights.build());
+  zip.add("serialized_constants.pt", weights.build());
+  EXPECT_EQ(import_text(zip.build(), {}), "%0 = nn.relu(%x);\n%0\n");
+}
+
+TEST(ExportedImport, AnOutputThatIsAParameterIsNamed) {
+  ExportedBuilder b = small();
+  b.weight("w", {2}, kFloat, bytes_of<float>({1, 2})).output("p_w");
+  EXPECT_EQ(import_of(b), std::string(kRefused) +
+                              "output 1 is a constant of the model, expected a tensor that it computes");
+}
+
+// zip -r adds the folders.
+TEST(ExportedImport, FoldersAreNoPrograms) {
+  ZipBuilder weights;
+  weights.add("archive/data.pkl", PickleWriter().op('}').stop());
+  ZipBuilder zip;
+  for (const char* folder : {"net/", "net/models/", "net/data/"}) zip.add(folder, {});
+  zip.add("net/models/model.json", to_bytes(small().program.dump()));
+  zip.add("net/data/weights/model.pt", weights.build());
+  zip.add("net/data/constants/model.pt", weights.build());
+  EXPECT_EQ(import_text(zip.build(), {}), "%0 = nn.relu(%x);\n%0\n");
+}
+
 TEST(ExportedImport, EveryTruncationIsRefused) {
   const Bytes whole = QuantisedNetwork().builder().build();
   for (size_t size = 0; size < whole.size(); size += 7) {

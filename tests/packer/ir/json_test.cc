@@ -56,6 +56,20 @@ TEST(ParseJson, MembersOfAnObjectAreBoundedAndElementsOfAListAreNot) {
   EXPECT_TRUE(parse_json("[" + members(kMaxJsonMembers) + "," + members(kMaxJsonMembers) + "]").is_array());
 }
 
+// Their order is lost: finding duplicates among members that keep it takes time in proportion to the square.
+TEST(ParseSortedJson, ObjectsMayBeLarge) {
+  std::string reason;
+  EXPECT_EQ(parse_sorted_json(members(200'000), 200'000, &reason).size(), 200'000u);
+  EXPECT_EQ(reason, "");
+  EXPECT_TRUE(parse_sorted_json(members(21), 20, &reason).is_discarded());
+  EXPECT_EQ(reason, "has an object of more than 20 members");
+  EXPECT_TRUE(parse_sorted_json("[1, }", 20, &reason).is_discarded());
+  EXPECT_EQ(reason, "is not JSON (byte 5)");
+  EXPECT_TRUE(parse_sorted_json(nested(kMaxJsonDepth + 1), 20).is_discarded());
+  EXPECT_EQ(json_text(parse_sorted_json("{\"b\":[1,2.5,-3,\"x\",null,true],\"a\":{\"c\":{}}}", 20)),
+            "{\"a\":{\"c\":{}},\"b\":[1,2.5,-3,\"x\",null,true]}");
+}
+
 TEST(JsonText, BytesThatAreNotUtf8AreReplaced) {
   EXPECT_EQ(json_text(Json("a\xff")), "\"a\xef\xbf\xbd\"");
   EXPECT_EQ(json_text(Json{{"b", 1}, {"a", 2}}), "{\"b\":1,\"a\":2}");

@@ -30,7 +30,8 @@ std::string trimmed(std::span<const uint8_t> bytes) {
 
 // "model" of the archive's only models/model.json.
 std::string only_model(const importer::ZipArchive& zip, const std::string& folder) {
-  const std::vector<std::string> names = zip.names_under(folder + "models/");
+  std::vector<std::string> names = zip.names_under(folder + "models/");
+  std::erase_if(names, [](const std::string& name) { return name.ends_with('/'); });
   if (names.empty()) {
     if (!zip.names_under(folder + "data/aotinductor/").empty())
       unsupported(
@@ -130,11 +131,14 @@ Ref ExportedArchive::find(const Tensors& tensors, const std::string& name, const
 }
 
 Ref ExportedArchive::read_saved(const std::string& entry) {
+  if (const auto known = saved_.find(entry); known != saved_.end()) return known->second.value;
   const std::span<const uint8_t> bytes = zip_.read(entry);
   try {
-    const auto [it, is_new] = saved_.try_emplace(entry, bytes, &zip_);
-    const std::string folder = prefix_of(it->second);
-    return read_pickle(it->second.read(folder + "data.pkl"), entry + kInner + folder + "data/", values_);
+    Saved& saved = saved_.try_emplace(entry, bytes, &zip_).first->second;
+    const std::string folder = prefix_of(saved.zip);
+    saved.value =
+        read_pickle(saved.zip.read(folder + "data.pkl"), entry + kInner + folder + "data/", values_);
+    return saved.value;
   } catch (const PackError& error) {
     throw PackError(error.status(), in_quotes(entry) + ": " + error.what());
   }
@@ -185,7 +189,7 @@ std::span<const uint8_t> ExportedArchive::storage(const std::string& key) {
   if (inner == std::string::npos) return zip_.read(key);
   const auto it = saved_.find(std::string_view(key).substr(0, inner));
   if (it == saved_.end()) invalid("a tensor names a file that was not read");
-  return it->second.read(std::string_view(key).substr(inner + 1));
+  return it->second.zip.read(std::string_view(key).substr(inner + 1));
 }
 
 }  // namespace qplan::pt

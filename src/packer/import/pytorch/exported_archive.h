@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,11 @@ class ExportedArchive {
 
  private:
   using Tensors = std::map<std::string, Ref, std::less<>>;
+  struct Saved {
+    Saved(std::span<const uint8_t> bytes, importer::ZipArchive* outer) : zip(bytes, outer) {}
+    importer::ZipArchive zip;
+    Ref value;  // of its pickle, which many names may name
+  };
 
   static Ref find(const Tensors& tensors, const std::string& name, const char* where);
   void read_program(const std::string& entry);
@@ -54,7 +60,7 @@ class ExportedArchive {
   ir::Json program_;
   ValueTable values_;
   TensorReader tensors_;
-  std::map<std::string, importer::ZipArchive, std::less<>> saved_;  // zips in the zip, by entry
+  std::map<std::string, Saved, std::less<>> saved_;  // zips in the zip, by entry
   Tensors weights_, constants_;
 };
 

@@ -2,7 +2,9 @@
 // model, whose types the program records. Extents may be symbols.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "src/packer/error.h"
@@ -25,6 +27,15 @@ struct Extent {
   std::string symbol;           // of one that is not known; empty where it is arithmetic on symbols
   std::optional<int64_t> hint;  // of the example that the model was exported with
 };
+
+// The members of a large object, which finds one in time in proportion to their number.
+using Members = std::map<std::string_view, const ir::Json*>;
+
+Members members_of(const ir::Json& object) {
+  Members members;
+  for (const auto& [name, value] : object.items()) members.emplace(name, &value);
+  return members;
+}
 
 struct Input {
   std::string name;
@@ -59,10 +70,10 @@ Extent read_extent(const ir::Json& json) {
   return extent;
 }
 
-Input read_input(OperatorCalls& calls, const ir::Json& graph, const std::string& name) {
-  const ir::Json& tensors = object_member(graph, "tensor_values");
-  calls.charge(tensors.size());  // they are looked through
-  const ir::Json& meta = object_member(tensors, name.c_str());
+Input read_input(const Members& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) invalid("the program lacks the type of input " + in_quotes(name));
+  const ir::Json& meta = *found->second;
   Input input{
       .name = name, .dtype = dtype_of(exported_scalar_type(integer_member(meta, "dtype"))), .extents = {}};
   const ir::Json& sizes = list_member(meta, "sizes");
@@ -88,7 +99,7 @@ std::string shape_text(const Input& input, bool examples) {
 class Symbols {
  public:
   // constraints: {"s0": {"min_val": 0, "max_val": null}}
-  explicit Symbols(const ir::Json& constraints) : constraints_(constraints) {}
+  explicit Symbols(const ir::Json& constraints) : constraints_(members_of(constraints)) {}
 
   std::optional<int64_t> find(const std::string& symbol) const {
     const auto it = extents_.find(symbol);
@@ -114,14 +125,14 @@ class Symbols {
     const auto it = constraints_.find(symbol);
     if (it == constraints_.end()) return {1, kMost};
     const auto bound = [&](const char* name, int64_t fallback) {
-      const auto value = it->find(name);
-      return value == it->end() || !value->is_number_integer() ? fallback : as_integer(*value);
+      const auto value = it->second->find(name);
+      return value == it->second->end() || !value->is_number_integer() ? fallback : as_integer(*value);
     };
     const int64_t min = bound("min_val", 1);
     return {min <= 2 ? 1 : min, bound("max_val", kMost)};
   }
 
-  const ir::Json& constraints_;
+  const Members constraints_;
   std::map<std::string, int64_t, std::less<>> extents_;
 };
 
@@ -191,6 +202,7 @@ Ref known_value(ValueTable& values, const ir::Json& json) {
 ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, const ImportOptions& options) {
   const ir::Json& module = object_member(archive.program(), "graph_module");
   const ir::Json& graph = object_member(module, "graph");
+  const Members tensors = members_of(object_member(graph, "tensor_values"));
   ExportedNames names;
   std::vector<Input> inputs;
   for (const ir::Json& spec : list_member(object_member(module, "signature"), "input_specs")) {
@@ -209,7 +221,7 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
     } else if (kind == "user_input") {
       const UnionMember argument = union_member(object_member(input, "arg"));
       if (argument.kind == "as_tensor") {
-        inputs.push_back(read_input(calls, graph, text_member(argument.value, "name")));
+        inputs.push_back(read_input(tensors, text_member(argument.value, "name")));
       } else if (argument.kind.starts_with("as_sym_")) {
         throw Unsupported{"an input that is a number"};
       }

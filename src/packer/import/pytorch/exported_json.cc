@@ -53,7 +53,7 @@ ir::Json parse_entry(std::span<const uint8_t> bytes, const std::string& entry) {
   const bool is_python =
       text.find("Infinity") != std::string_view::npos || text.find("NaN") != std::string_view::npos;
   ir::Json json =
-      is_python ? ir::parse_json(with_quoted_numbers(text), &reason) : ir::parse_json(text, &reason);
+      ir::parse_sorted_json(is_python ? with_quoted_numbers(text) : text, kMaxJsonMembers, &reason);
   if (json.is_discarded()) invalid(in_quotes(entry) + " " + reason);
   return json;
 }

@@ -13,6 +13,8 @@ inline constexpr size_t kMaxValues = 1'000'000;
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 // Bytes of one name. A pickle may use what it remembers any number of times: what a use copies is short.
 inline constexpr size_t kMaxNameBytes = 1024;
+// Opcodes of one pickle: a value takes two or three.
+inline constexpr size_t kMaxOpcodes = 8'000'000;
 // Tokens of the code that is read: the same network has some 200,000.
 inline constexpr size_t kMaxTokens = 2'000'000;
 // Marks of a pickle that wait for their end.
@@ -23,6 +25,8 @@ inline constexpr size_t kMaxSteps = 1'000'000;
 // 100,000 values.
 inline constexpr size_t kMaxJsonBytes = size_t{256} << 20;
 inline constexpr size_t kMaxJsonValues = 4'000'000;
+// Members of one object of it: a graph names the tensors of all its nodes in one.
+inline constexpr size_t kMaxJsonMembers = 200'000;
 // Graphs in graphs that are followed.
 inline constexpr size_t kMaxGraphDepth = 16;
 // Nesting of brackets in one expression, and of expressions and calls while they are followed.

@@ -29,8 +29,9 @@ class PickleReader {
   Ref read() {
     size_t begin = 0;
     try {
-      for (;;) {
+      for (size_t opcodes = 0;; ++opcodes) {
         begin = at_;
+        if (opcodes == kMaxOpcodes) invalid(cat("the pickle has more than ", kMaxOpcodes, " opcodes"));
         const uint8_t opcode = u8();
         if (opcode == '.') break;
         step(opcode);
