@@ -8,6 +8,7 @@
 #include "src/packer/import/pytorch/exported_archive.h"
 #include "src/packer/import/pytorch/exported_graph.h"
 #include "src/packer/import/pytorch/exported_json.h"
+#include "src/packer/import/pytorch/exported_sharing.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 
@@ -77,12 +78,12 @@ void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<
   if (returned.empty()) invalid("the model returns no value");
   for (const Ref ref : returned) {
     const Flow* flow = values.get<Flow>(ref);
-    if (flow == nullptr) {
     if (values.get<pt::Tensor>(ref) != nullptr) {
       throw PackError(
           QPLAN_MODEL_UNSUPPORTED,
           cat("output ", outputs.size(), " is a constant of the model, expected a tensor that it computes"));
     }
+    if (flow == nullptr) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("output ", outputs.size(), " is ",
                                                    pt::kind_name(values.at(ref)), ", expected a tensor"));
     }
@@ -150,7 +151,8 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
     pt::ExportedArchive archive(std::move(zip));
     pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
     const ir::Json& module = pt::object_member(archive.program(), "graph_module");
-    pt::ExportedGraph graph(calls, pt::exported_inputs(archive, calls, options), options.operators);
+    pt::Sharing sharing(calls);
+    pt::ExportedGraph graph(calls, sharing, pt::exported_inputs(archive, calls, options), options.operators);
     graph.run(pt::object_member(module, "graph"));
     const std::vector<Ref> outputs = graph.outputs(pt::object_member(module, "signature"));
     if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);

@@ -8,7 +8,6 @@
 #include "src/packer/import/pytorch/limits.h"
 #include "src/packer/import/pytorch/op_context.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/op_def.h"
 
 namespace qplan::pt {
 namespace {
@@ -26,26 +25,6 @@ std::string operator_name(std::string_view target) {
   if (dot == std::string_view::npos) return importer::clean_name(target);
   const std::string_view name = target.substr(dot + 1);
   return importer::clean_name(cat(target.substr(0, dot), "::", name.substr(0, name.find('.'))));
-}
-
-// The tensor that the value is a part or another shape of.
-ir::ValueId base_of(OperatorCalls& calls, ir::ValueId value) {
-  const ir::Function& function = calls.function();
-  for (const ir::Node* node = function.producer(value); node != nullptr; node = function.producer(value)) {
-    const op::Movement movement = node->op == nullptr ? op::Movement::kNone : node->op->movement;
-    if (movement != op::Movement::kReshape && movement != op::Movement::kPermute &&
-        movement != op::Movement::kSelect)
-      break;
-    calls.charge(1);
-    value = node->operands[0];
-  }
-  return value;
-}
-
-// Whether the values are different parts of one split.
-bool are_apart(const ir::Function& function, ir::ValueId a, ir::ValueId b) {
-  const ir::Node* node = function.producer(a);
-  return node != nullptr && node->results.size() > 1 && node == function.producer(b) && a != b;
 }
 
 bool is_higher_order(std::string_view name) { return name.starts_with(kHigherOrder); }
@@ -72,18 +51,23 @@ void ExportedGraph::run(const ir::Json& graph) {
   for (const ir::Json& node : list_member(graph, "nodes")) run_node(node);
 }
 
+ir::ValueId ExportedGraph::value_of(Ref ref) const {
+  const Flow* flow = calls_.values().get<Flow>(ref);
+  return flow == nullptr ? ir::ValueId{} : flow->value;
+}
+
 Ref ExportedGraph::call(const std::string& name, const ir::Json& node, const std::string& node_name) {
   try {
     if (is_higher_order(name)) return call_higher_order(name, node, node_name);
     std::vector<Argument> arguments;
     for (const ir::Json& input : list_member(node, "inputs"))
       arguments.push_back({text_member(input, "name"), argument(object_member(input, "arg"))});
-    const Flow* operand = arguments.empty() ? nullptr : calls_.values().get<Flow>(arguments[0].value);
-    const bool changes = operand != nullptr && is_in_place(name);
-    const ir::ValueId before = changes ? operand->value : ir::ValueId{};
+    const Ref operand = OperatorCalls::operand_of(name, arguments);
+    sharing_.add_operand(operand);
+    const ir::ValueId before = value_of(operand);
     const Ref result = calls_.call(name, arguments, node_name);
-    if (changes) forget_views(arguments[0].value, before);
-    return result;
+    if (value_of(operand) != before) sharing_.change(operand);
+    return sharing_.add_result(name, operand, result);
   } catch (const Unsupported& use) {
     return calls_.not_imported(name + " with " + use.reason, node_name);
   }
@@ -129,7 +113,7 @@ Ref ExportedGraph::call_higher_order(const std::string& name, const ir::Json& no
         inner[text_member(parameter.value, "name")] = argument(object_member(inputs[i + 2], "arg"));
       }
       if (depth_ == kMaxGraphDepth) invalid("graphs are nested too deeply");
-      ExportedGraph follower(calls_, std::move(inner), operators_, depth_ + 1);
+      ExportedGraph follower(calls_, sharing_, std::move(inner), operators_, depth_ + 1);
       follower.run(graph);
       Tuple results;
       for (const ir::Json& output : list_member(graph, "outputs"))
@@ -156,16 +140,6 @@ void ExportedGraph::add_missing_inside(const ir::Json& graph, const std::string&
       if (operand.kind == "as_graph")
         add_missing_inside(object_member(operand.value, "graph"), name, depth + 1);
     }
-  }
-}
-
-void ExportedGraph::forget_views(Ref changed, ir::ValueId before) {
-  const ir::ValueId base = base_of(calls_, before);
-  calls_.charge(names_.size());
-  for (auto& [name, ref] : names_) {
-    const Flow* flow = ref == changed ? nullptr : calls_.values().get<Flow>(ref);
-    if (flow == nullptr || are_apart(calls_.function(), flow->value, before)) continue;
-    if (base_of(calls_, flow->value) == base) ref = Ref{};
   }
 }
 
@@ -203,7 +177,7 @@ void ExportedGraph::note(const std::string& name, const std::string& node_name, 
 Ref ExportedGraph::named(const std::string& name) const {
   const auto it = names_.find(name);
   if (it == names_.end()) invalid("value " + in_quotes(name) + " is read before any node writes it");
-  if (!it->second.valid())
+  if (sharing_.is_stale(it->second))
     throw Unsupported{"a tensor that shares its elements with one that is changed in place"};
   return it->second;
 }

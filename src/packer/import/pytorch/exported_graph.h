@@ -11,6 +11,7 @@
 
 #include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/exported_archive.h"
+#include "src/packer/import/pytorch/exported_sharing.h"
 #include "src/packer/import/pytorch/operator_calls.h"
 
 namespace qplan::pt {
@@ -25,11 +26,11 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
 
 class ExportedGraph {
  public:
-  // names: the graph's inputs. operators: where every operator is noted (ImportOptions), or null. depth:
-  // graphs that this one is in.
-  ExportedGraph(OperatorCalls& calls, ExportedNames names, std::vector<SourceOperator>* operators = nullptr,
-                size_t depth = 0)
-      : calls_(calls), names_(std::move(names)), operators_(operators), depth_(depth) {}
+  // names: the graph's inputs. sharing: of all graphs of the program. operators: where every operator is
+  // noted (ImportOptions), or null. depth: graphs that this one is in.
+  ExportedGraph(OperatorCalls& calls, Sharing& sharing, ExportedNames names,
+                std::vector<SourceOperator>* operators = nullptr, size_t depth = 0)
+      : calls_(calls), sharing_(sharing), names_(std::move(names)), operators_(operators), depth_(depth) {}
 
   // Follows the nodes of the graph.
   void run(const ir::Json& graph);
@@ -54,13 +55,12 @@ class ExportedGraph {
   Ref named_or(const ir::Json& item);  // {"as_name": ...}, or the value itself
   Ref optional_tensor(const ir::Json& item);
   Ref named(const std::string& name) const;
-  // An operator in place had the operand `before`, which is `changed` now. What else shares its elements has
-  // changed, too, and may not be read from now on.
-  void forget_views(Ref changed, ir::ValueId before);
+  ir::ValueId value_of(Ref ref) const;  // none for what is no Flow
   void define(const ir::Json& output, Ref value);
   void define_name(const std::string& name, Ref value);
 
   OperatorCalls& calls_;
+  Sharing& sharing_;  // of this graph and those that it is in
   ExportedNames names_;
   std::vector<SourceOperator>* operators_;
   std::map<std::string_view, const ir::Json*> types_;  // of the graph's tensors, where operators are noted

@@ -44,9 +44,30 @@ std::optional<double> OpContext::as_number(Ref ref) {
   return tensors().read_numbers(*tensor, "a constant")[0];
 }
 
+std::optional<ir::Shape> OpContext::shape_of(Ref ref) const {
+  if (const auto* flow = calls_.values().get<Flow>(ref)) return shape(*flow);
+  if (const auto* tensor = calls_.values().get<Tensor>(ref)) return tensor->sizes;
+  return std::nullopt;
+}
+
+std::optional<double> OpContext::scalar_beside(size_t i, size_t other) {
+  if (is_flow(i)) return std::nullopt;
+  const size_t rank = shape_of(ref(i)).value_or(ir::Shape{}).size();
+  const size_t other_rank = shape_of(ref(other)).value_or(ir::Shape{}).size();
+  if (rank > 0 && (rank > other_rank || (rank == other_rank && !is_flow(other)))) return std::nullopt;
+  return as_number(ref(i));
+}
+
+void OpContext::expect_float_result(size_t dtype) {
+  constexpr auto kFloat32 = static_cast<int64_t>(ScalarType::kFloat32);
+  if (integer(dtype, kFloat32) != kFloat32) throw Unsupported{"a result other than float32"};
+}
+
 double OpContext::number(size_t i, std::optional<double> fallback) {
   if (fallback && !has(i)) return *fallback;
   const std::optional<double> found = as_number(ref(i));
+  const bool is_tensor = is_flow(i) || values().get<Tensor>(ref(i)) != nullptr;
+  if (!found && is_tensor) throw Unsupported{"a tensor in the place of a number"};
   if (!found) invalid(cat("argument ", i, " is ", kind_name(values().at(ref(i))), ", expected a number"));
   return *found;
 }
@@ -104,6 +125,7 @@ bool OpContext::is_flow(size_t i) const { return calls_.values().get<Flow>(ref(i
 Flow OpContext::as_flow(Ref ref) {
   if (const auto* flow = values().get<Flow>(ref)) return *flow;
   const Tensor* tensor = values().get<Tensor>(ref);
+  if (tensor == nullptr && as_number(ref)) throw Unsupported{"a number in the place of a tensor"};
   if (tensor == nullptr) invalid(cat("found ", kind_name(values().at(ref)), ", expected a tensor"));
   if (tensor->quantizer.valid()) {
     const TensorScales scales = tensors().read_scales(*tensor);
@@ -187,6 +209,13 @@ ir::ValueId OpContext::emit_quantized(std::string_view op, std::vector<ir::Value
 }
 
 Ref OpContext::write_back(Ref result) {
+  const auto* flow = values().get<Flow>(result);
+  if (const std::optional<ir::Shape> before = shape_of(ref(0)); flow != nullptr && before) {
+    const ir::Shape& after = shape(*flow);
+    if (after != *before)
+      invalid("the result has shape " + to_text(after) + ", which an operand of " + to_text(*before) +
+              " has no place for");
+  }
   const Value written = values().at(result);
   values().at(ref(0)) = written;
   return ref(0);

@@ -50,6 +50,11 @@ class OpContext {
   std::string text(size_t i, std::string_view fallback);
   // A number in any of the forms that code has them in: a constant tensor of one element, too.
   std::optional<double> as_number(Ref ref);
+  // The number that an operand is beside another one. A constant tensor of one element is none where the
+  // result has its rank from it.
+  std::optional<double> scalar_beside(size_t i, size_t other);
+  // Unsupported where the argument, a dtype, is given and is not float32.
+  void expect_float_result(size_t dtype);
   // One value for each of height and width; one may stand for both.
   std::vector<int64_t> pair(size_t i, std::optional<std::vector<int64_t>> fallback = std::nullopt);
 
@@ -91,6 +96,8 @@ class OpContext {
   Ref add(Value value) { return values().add(std::move(value)); }
 
  private:
+  std::optional<ir::Shape> shape_of(Ref ref) const;  // of a tensor
+
   static constexpr size_t kElementsPerStep = 64;
 
   OperatorCalls& calls_;

@@ -111,6 +111,8 @@ Ref import_to(OpContext& op) {
   throw Unsupported{"another dtype"};
 }
 
+Ref import_to_copy(OpContext& op) { return op.add(Value(op.values().at(import_to(op)))); }
+
 // One extent becomes several, of which one may be -1.
 Ref import_unflatten(OpContext& op) {
   const Flow input = op.flow(0);

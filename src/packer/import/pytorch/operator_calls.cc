@@ -71,6 +71,18 @@ bool OperatorCalls::mentions_unknown(const std::vector<Argument>& arguments) {
   return false;
 }
 
+Ref OperatorCalls::operand_of(std::string_view name, const std::vector<Argument>& arguments) {
+  const ImportRow* row = find_row(name);
+  if (row == nullptr || arguments.empty()) return {};
+  if (arguments[0].name.empty()) return arguments[0].value;
+  std::string_view names = row->arguments;
+  const std::string_view first = take_part(&names, ' ');
+  for (const Argument& argument : arguments) {
+    if (is_called(first, argument.name)) return argument.value;
+  }
+  return {};
+}
+
 Ref OperatorCalls::not_imported(const std::string& what, const std::string& node_name) {
   unsupported_.add(what, in_quotes(node_name));
   last_missing_ = what;

@@ -41,6 +41,8 @@ class OperatorCalls {
   // name: "aten::conv2d". The result of an operator that is not imported, or that reads such a result, is
   // Unknown. PackError names the operator.
   Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
+  // The argument that is the row's first, which operators in place change; not valid where there is none.
+  static Ref operand_of(std::string_view name, const std::vector<Argument>& arguments);
   // What the last call added to unsupported(), "aten::x with ..."; takes it away.
   std::string take_missing() { return std::exchange(last_missing_, ""); }
   // Adds to unsupported(); the result is Unknown.
