@@ -575,22 +575,81 @@ TEST(ExportedOperators, AssertionsAreDropped) {
   EXPECT_EQ(import_text(b.build(), {}), "%0 = nn.relu(%x);\n%0\n");
 }
 
-// What an operator in place changes is changed under all names of the value; a part or another shape of it
-// would be changed, too.
-TEST(ExportedOperators, ViewsOfAChangedTensorAreNotRead) {
-  const auto program = [](const std::string& last) {
-    ExportedBuilder b;
-    b.input("x", {2, 3}).node("aten.neg.default", "n", {{"self", tensor("x")}});
-    b.node("aten.view.default", "v", {{"self", tensor("n")}, {"size", integers({6})}});
-    b.node("aten.relu_.default", "r", {{"self", tensor("n")}});
-    b.node("aten.exp.default", "y", {{"self", tensor(last)}}).output("y");
-    return import_text(b.build(), {});
+// -- constants of one element, and other overloads
+
+ExportedBuilder with_ones() {
+  ExportedBuilder b;
+  b.weight("k", {1, 1, 1}, kFloat, bytes_of<float>({2})).weight("s", {}, kFloat, bytes_of<float>({0.5f}));
+  b.weight("d", {1}, kFloat, bytes_of<float>({0.25f}));
+  return b;
+}
+
+// A constant of rank 3 makes a result of rank 3.
+TEST(ExportedOperators, ConstantsOfOneElementKeepTheirRank) {
+  const auto of = [](const std::string& target, const std::string& second, const std::string& other) {
+    return of_node(target, {{"self", tensor("x")}, {second, tensor(other)}}, {2, 3}, with_ones());
   };
-  EXPECT_EQ(program("n").substr(program("n").find("exp")), "exp(%2);\n%3\n");
-  EXPECT_EQ(program("r"), program("n"));
+  EXPECT_EQ(of("aten.mul.Tensor", "other", "p_k"),
+            "%0 = multiply(%x, const(Tensor[(1, 1, 1), float32], [2]));\n%0\n");
+  EXPECT_EQ(of("aten.mul.Tensor", "other", "p_s"), "%0 = multiply(%x, 0.5f);\n%0\n");
+  EXPECT_EQ(of("aten.mul.Tensor", "other", "p_d"), "%0 = multiply(%x, 0.25f);\n%0\n");
+  EXPECT_EQ(of("aten.pow.Tensor_Tensor", "exponent", "p_k"),
+            "%0 = power(%x, const(Tensor[(1, 1, 1), float32], [2]));\n%0\n");
+  EXPECT_EQ(of("aten.pow.Tensor_Tensor", "exponent", "p_d"), "%0 = power(%x, 0.25f);\n%0\n");
+}
+
+TEST(ExportedOperators, ConstantsOfOneElementAreAddedAndMultiplied) {
+  for (const auto& [target, ir_op] : {std::pair{"mul", "multiply"}, std::pair{"add", "add"}}) {
+    ExportedBuilder b = with_ones();
+    b.node(std::string("aten.") + target + ".Tensor", "c",
+           {{"self", tensor("p_s")}, {"other", tensor("p_d")}});
+    const std::string body =
+        of_node("aten.maximum.default", {{"self", tensor("x")}, {"other", tensor("c")}}, {2, 3}, b);
+    EXPECT_EQ(body, std::string("%0 = ") + ir_op +
+                        "(0.5f, const(Tensor[(1), float32], [0.25]));\n%1 = maximum(%x, %0);\n%1\n");
+  }
+}
+
+TEST(ExportedOperators, ResultsOfAnotherTypeAreRefused) {
+  for (const char* target : {"softmax", "log_softmax"}) {
+    const std::string name = std::string("aten.") + target + ".int";
+    const Arguments doubles = {{"self", tensor("x")}, {"dim", integer(1)}, {"dtype", dtype(8)}};
+    EXPECT_EQ(of_node(name, doubles, {2, 3}),
+              unsupported(std::string("aten::") + target + " with a result other than float32"));
+    const Arguments floats = {{"self", tensor("x")}, {"dim", integer(1)}, {"dtype", dtype(kFloat)}};
+    EXPECT_EQ(of_node(name, floats, {2, 3}), std::string("%0 = nn.") + target + "(%x, axis=1);\n%0\n");
+  }
+}
+
+// What PyTorch computes is no broken model.
+TEST(ExportedOperators, OtherOverloadsAreMissing) {
+  EXPECT_EQ(of_node("aten.clamp.Tensor", {{"self", tensor("x")}, {"min", tensor("x")}}, {2, 3}),
+            unsupported("aten::clamp with a tensor in the place of a number"));
+  EXPECT_EQ(of_node("aten.pow.Scalar", {{"self", number(2)}, {"exponent", tensor("x")}}, {2, 3}),
+            "%0 = power(2f, %x);\n%0\n");
+  EXPECT_EQ(of_node("aten.exp.default", {{"self", number(2)}}, {2, 3}),
+            unsupported("aten::exp with a number in the place of a tensor"));
+  ExportedBuilder two;
+  two.input("z", {2, 3}).node("aten.clamp.Tensor", "a", {{"self", tensor("z")}, {"min", tensor("z")}});
+  const std::string text = of_node("aten.fft_fft.default", {{"self", tensor("x")}}, {2, 3}, two);
+  EXPECT_NE(text.find("2 operators that qplan does not import"), std::string::npos) << text;
+}
+
+// Bounds in the wrong order: all elements are the upper one, but hardtanh refuses them.
+TEST(ExportedOperators, AClampWithoutARangeIsItsUpperBound) {
   EXPECT_EQ(
-      program("v"),
-      unsupported("aten::exp with a tensor that shares its elements with one that is changed in place"));
+      of_node("aten.clamp.default", {{"self", tensor("x")}, {"min", number(3)}, {"max", number(1)}}, {2}),
+      "%0 = clip(%x, a_min=1f, a_max=1f);\n%0\n");
+  EXPECT_EQ(of_node("aten.hardtanh.default",
+                    {{"self", tensor("x")}, {"min_val", number(3)}, {"max_val", number(1)}}, {2}),
+            broken("aten::hardtanh 'y': the lower bound is above the upper one"));
+}
+
+TEST(ExportedOperators, StacksAreOfOneShape) {
+  ExportedBuilder b;
+  b.input("z", {3, 2});
+  EXPECT_EQ(of_node("aten.stack.default", {{"tensors", tensors({"x", "z"})}}, {2, 3}, b),
+            broken("aten::stack 'y': tensors of shapes [2, 3] and [3, 2]"));
 }
 
 }  // namespace

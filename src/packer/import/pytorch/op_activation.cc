@@ -81,7 +81,8 @@ Ref import_hardtanh(OpContext& op) { return clamp(op, {op.number(1, -1.0), op.nu
 
 Ref import_clamp(OpContext& op) {
   constexpr RealRange kAll;
-  return clamp(op, {op.number(1, kAll.min), op.number(2, kAll.max)});
+  const double max = op.number(2, kAll.max);
+  return clamp(op, {std::min(op.number(1, kAll.min), max), max});  // the upper bound counts, as in PyTorch
 }
 
 Ref import_clamp_min(OpContext& op) { return clamp(op, {.min = op.number(1)}); }
@@ -133,6 +134,7 @@ Ref import_quantized_leaky_relu(OpContext& op) {
 Ref import_softmax(OpContext& op) {
   const Flow input = op.flow(0);
   if (input.quantization) throw Unsupported{"a quantised tensor"};
+  op.expect_float_result(2);
   const int64_t axis = OpContext::axis_of(op.integer(1), op.shape(input).size());
   return op.result(op.emit("nn.softmax", {input.value}, {{"axis", axis}}));
 }

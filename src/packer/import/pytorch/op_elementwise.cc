@@ -21,8 +21,8 @@ Ref quantized_binary(OpContext& op, const char* ir_op, bool relu) {
 // Operands are float32 tensors; a number becomes a scalar.
 Ref float_binary(OpContext& op, const char* ir_op) {
   const auto operand = [&](size_t i) {
-    const std::optional<double> number = op.is_flow(i) ? std::nullopt : op.as_number(op.ref(i));
-    if (number) return op.constant(ir::make_scalar(static_cast<float>(*number)));
+    if (const std::optional<double> number = op.scalar_beside(i, 1 - i))
+      return op.constant(ir::make_scalar(static_cast<float>(*number)));
     const Flow flow = op.flow(i);
     if (flow.quantization) throw Unsupported{"a quantised tensor"};
     if (op.dtype(flow) != ir::kFloat32) throw Unsupported{ir::to_string(op.dtype(flow)) + " tensors"};
@@ -32,9 +32,20 @@ Ref float_binary(OpContext& op, const char* ir_op) {
   return op.result(op.emit(ir_op, {a, b}, {}));
 }
 
+bool is_float_tensor(OpContext& op, size_t i) {
+  const Tensor* tensor = op.values().get<Tensor>(op.ref(i));
+  const Storage* storage = tensor == nullptr ? nullptr : op.values().get<Storage>(tensor->storage);
+  return storage != nullptr &&
+         (storage->type == ScalarType::kFloat16 || storage->type == ScalarType::kFloat32 ||
+          storage->type == ScalarType::kFloat64);
+}
+
 // torch.add and torch.sub of numbers are arithmetic on sizes.
 bool both_numbers(OpContext& op) {
-  return !op.is_flow(0) && !op.is_flow(1) && op.as_number(op.ref(0)) && op.as_number(op.ref(1));
+  const auto is_number = [&](size_t i) {
+    return !op.is_flow(i) && !is_float_tensor(op, i) && op.as_number(op.ref(i));
+  };
+  return is_number(0) && is_number(1);
 }
 
 Ref integer_result(OpContext& op, int64_t (*apply)(uint64_t a, uint64_t b)) {

@@ -109,15 +109,10 @@ Ref reduction(OpContext& op, const char* ir_op) {
   return op.result(op.emit(ir_op, {input.value}, {{"axis", axes}, {"keepdims", op.boolean(2, false)}}));
 }
 
-void expect_float_result(OpContext& op, size_t dtype) {
-  constexpr auto kFloat32 = static_cast<int64_t>(ScalarType::kFloat32);
-  if (op.integer(dtype, kFloat32) != kFloat32) throw Unsupported{"a result other than float32"};
-}
-
 // A constant of one value: the first state of a recurrent layer, for example.
 Ref filled(OpContext& op, double value, size_t dtype) {
   constexpr int64_t kMostElements = int64_t{1} << 20;
-  expect_float_result(op, dtype);
+  op.expect_float_result(dtype);
   const ir::Shape shape = op.integers(0);
   const ir::TensorType type{ir::kFloat32, shape};
   if (const std::string error = ir::type_error(type); !error.empty()) invalid(error);
@@ -157,10 +152,14 @@ Ref import_gelu(OpContext& op) { return op.result(gelu(op, op.float_flow(0).valu
 
 // Squares and roots by their own operators, which are exact.
 Ref import_pow(OpContext& op) {
+  if (!op.is_flow(0) && op.values().get<Tensor>(op.ref(0)) == nullptr) {
+    const ir::ValueId base = op.scale(static_cast<float>(op.number(0)));
+    return op.result(op.emit("power", {base, op.float_flow(1).value}, {}));
+  }
   const ir::ValueId x = op.float_flow(0).value;
-  if (op.is_flow(1) || !op.as_number(op.ref(1)))
-    return op.result(op.emit("power", {x, op.float_flow(1).value}, {}));
-  const double exponent = op.number(1);
+  const std::optional<double> number = op.scalar_beside(1, 0);
+  if (!number) return op.result(op.emit("power", {x, op.float_flow(1).value}, {}));
+  const double exponent = *number;
   if (exponent == 2) return op.result(multiplied(op, x, x));
   if (exponent == 0.5) return op.result(op.emit("sqrt", {x}, {}));
   return op.result(op.emit("power", {x, op.scale(static_cast<float>(exponent))}, {}));
@@ -171,7 +170,7 @@ Ref import_reciprocal(OpContext& op) {
 }
 
 Ref import_log_softmax(OpContext& op) {
-  expect_float_result(op, 2);
+  op.expect_float_result(2);
   return softmax(op, "nn.log_softmax");
 }
 // half_to_float in the place of a dtype.
@@ -179,7 +178,7 @@ Ref import_core_softmax(OpContext& op) { return softmax(op, "nn.softmax"); }
 Ref import_core_log_softmax(OpContext& op) { return softmax(op, "nn.log_softmax"); }
 
 Ref import_sum(OpContext& op) {
-  expect_float_result(op, 3);
+  op.expect_float_result(3);
   return reduction(op, "sum");
 }
 Ref import_amax(OpContext& op) { return reduction(op, "max"); }

@@ -149,12 +149,15 @@ Ref import_pixel_shuffle(OpContext& op) {
 // Tensors side by side along a new axis.
 Ref import_stack(OpContext& op) {
   const std::vector<Flow> flows = op.flows(0);
-  ir::Shape shape = op.shape(flows[0]);
+  const ir::Shape first = op.shape(flows[0]);
+  ir::Shape shape = first;
   const int64_t axis = OpContext::axis_of(op.integer(1, 0), shape.size() + 1);
   shape.insert(shape.begin() + axis, 1);
   std::vector<ir::ValueId> parts;
   for (const Flow& flow : flows) {
     if (flow.quantization != flows[0].quantization) throw Unsupported{"tensors of different types"};
+    if (op.shape(flow) != first)
+      invalid("tensors of shapes " + to_text(first) + " and " + to_text(op.shape(flow)));
     parts.push_back(op.reshape(flow.value, shape));
   }
   return op.result(flows[0], op.emit("concatenate", std::move(parts), {{"axis", axis}}));
