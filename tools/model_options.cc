@@ -82,7 +82,8 @@ bool has_extension(const std::string& path, const std::string& extension) {
 
 void add_model_options(CLI::App& command, ModelOptions& options, const std::string& name,
                        const std::string& what) {
-  command.add_option(name, options.model, what + ": .tflite, .onnx, .pt, Relay text; its content decides")
+  command
+      .add_option(name, options.model, what + ": .tflite, .onnx, .pt, .pt2, Relay text; its content decides")
       ->required()
       ->type_name("");
   command

@@ -194,8 +194,8 @@ def pack(
 ) -> Plan:
     """Packs a model and returns the Plan.
 
-    model: path of a file (.tflite, .onnx, .pt, Relay text; the content decides), or its bytes. output: where the plan
-    file is written, atomically; None: nowhere (Plan.save does it later). target: "cpu" with options,
+    model: path of a file (.tflite, .onnx, .pt, .pt2, Relay text; the content decides), or its bytes. output: where the
+    plan file is written, atomically; None: nowhere (Plan.save does it later). target: "cpu" with options,
     "cpu,isa=reference". Warnings of the packer go to the logger "qplan", more of its log where that logger's level lets
     it through.
 
