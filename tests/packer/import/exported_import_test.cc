@@ -2,6 +2,7 @@
 // something else or broken.
 #include <gtest/gtest.h>
 
+#include "src/packer/import/pytorch/exported_extent.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/import/exported_builder.h"
 #include "tests/packer/import/pytorch_helpers.h"
@@ -107,6 +108,45 @@ TEST(ExportedImport, OtherOpenExtentsMustBeGiven) {
             "-1: pytorch: 'net.pt': input 'x' has shape 1x?x8x?: extent 1 is open; give it, for example: "
             "--input-shape x=1x2x8x2:float32");
   EXPECT_EQ(shape_of(small({1, "s0", 8, "2*s1"}), with_input({1, 4, 8, 6})), (ir::Shape{1, 4, 8, 6}));
+}
+
+TEST(ExportedImport, DerivedExtentsFollowTheirSymbols) {
+  for (const char* twice : {"2*s0", "Mul(Integer(2), Symbol('s0', positive=True, integer=True))"}) {
+    ExportedBuilder b;
+    b.input("x", {"s0", 3}).input("y", {twice, 3}).node("aten.relu.default", "z", {{"self", tensor("y")}});
+    b.output("z");
+    EXPECT_EQ(shape_of(b), (ir::Shape{2, 3}));
+    EXPECT_EQ(shape_of(b, with_input({5, 3})), (ir::Shape{10, 3}));
+    EXPECT_EQ(import_of(b, with_input({7, 3}, "y")),
+              std::string("-1: pytorch: 'net.pt': input 'y' is given with extent 7, but the program has 2 in "
+                          "its place: ") +
+                  twice);
+  }
+}
+
+TEST(ExportedImport, ExtentsAreEvaluated) {
+  const auto of = [](const std::string& text) {
+    return pt::evaluate_extent(text, [](const std::string& name) {
+      return name == "s0" ? std::optional<int64_t>(7) : std::nullopt;
+    });
+  };
+  const std::pair<const char*, int64_t> known[] = {
+      {"s0", 7},
+      {"2*s0 + 1", 15},
+      {"s0 - 3 - 2", 2},
+      {"-(s0 + 1)*2", -16},
+      {"(s0 - 1)//4", 1},
+      {"(-s0)//2", -4},
+      {"2*s0//3*2", 8},
+      {"FloorDiv(Add(Symbol('s0', positive=True, integer=True), Integer(-1)), Integer(4))", 1},
+      {"Add(Mul(Integer(2), s0), Integer(1))", 15}};
+  for (const auto& [text, value] : known) EXPECT_EQ(of(text), value) << text;
+  for (const char* text :
+       {"", "s1", "2*s1", "s0**2", "s0//0", "s0 s0", "(s0", "s0)", "Max(1, s0)", "2x", "s0*",
+        "99999999999999999999", "s0*1000000000*1000000000", "Symbol('s0'", "Symbol(s0)"})
+    EXPECT_EQ(of(text), std::nullopt) << text;
+  EXPECT_EQ(of(std::string(1000, '(')), std::nullopt);
+  EXPECT_EQ(of(std::string(1000, '-') + "1"), std::nullopt);
 }
 
 TEST(ExportedImport, TypesThatContradictTheProgramAreRefused) {

@@ -9,6 +9,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
+#include "src/packer/import/pytorch/exported_extent.h"
 #include "src/packer/import/pytorch/exported_graph.h"
 #include "src/packer/import/pytorch/exported_json.h"
 #include "src/packer/ir/cat.h"
@@ -24,7 +25,8 @@ using importer::Unsupported;
 
 struct Extent {
   std::optional<int64_t> known;
-  std::string symbol;           // of one that is not known; empty where it is arithmetic on symbols
+  std::string symbol;           // of one that is not known; empty where it is arithmetic on symbols,
+  std::string expression;       // which is this
   std::optional<int64_t> hint;  // of the example that the model was exported with
 };
 
@@ -60,9 +62,13 @@ std::string symbol_of(std::string_view expression) {
 
 Extent read_extent(const ir::Json& json) {
   const auto [kind, value] = union_member(json);
-  if (kind == "as_int") return {.known = as_integer(value), .symbol = "", .hint = std::nullopt};
-  Extent extent{
-      .known = std::nullopt, .symbol = symbol_of(text_member(value, "expr_str")), .hint = std::nullopt};
+  Extent extent;
+  if (kind == "as_int") {
+    extent.known = as_integer(value);
+    return extent;
+  }
+  extent.expression = text_member(value, "expr_str");
+  extent.symbol = symbol_of(extent.expression);
   const auto hint = value.find("hint");
   if (hint == value.end() || !hint->is_object()) return extent;
   if (const UnionMember number = union_member(*hint); number.kind == "as_int")
@@ -101,9 +107,14 @@ class Symbols {
   // constraints: {"s0": {"min_val": 0, "max_val": null}}
   explicit Symbols(const ir::Json& constraints) : constraints_(members_of(constraints)) {}
 
-  std::optional<int64_t> find(const std::string& symbol) const {
-    const auto it = extents_.find(symbol);
-    return it == extents_.end() ? std::nullopt : std::optional<int64_t>(it->second);
+  // What an extent is that is not known by itself, as far as the symbols are.
+  std::optional<int64_t> find(const Extent& extent) const {
+    const auto find_symbol = [this](const std::string& symbol) {
+      const auto it = extents_.find(symbol);
+      return it == extents_.end() ? std::nullopt : std::optional<int64_t>(it->second);
+    };
+    return extent.symbol.empty() ? evaluate_extent(extent.expression, find_symbol)
+                                 : find_symbol(extent.symbol);
   }
   void set(const Input& input, const std::string& symbol, int64_t extent) {
     const auto [min, max] = range(symbol);
@@ -153,7 +164,7 @@ ir::TensorType declared_type(const Input& input, Symbols* symbols, const LogFunc
   ir::TensorType type{input.dtype, {}};
   for (size_t i = 0; i < input.extents.size(); ++i) {
     const Extent& extent = input.extents[i];
-    std::optional<int64_t> number = extent.known ? extent.known : symbols->find(extent.symbol);
+    std::optional<int64_t> number = extent.known ? extent.known : symbols->find(extent);
     if (!number && i == 0 && !extent.symbol.empty()) {
       number = symbols->least(extent.symbol);
       symbols->set(input, extent.symbol, *number);
@@ -170,6 +181,19 @@ ir::TensorType declared_type(const Input& input, Symbols* symbols, const LogFunc
     type.shape.push_back(*number);
   }
   return type;
+}
+
+// Extents that the program derives from symbols, once all symbols are set.
+void check_derived(const Input& input, const ir::Shape& shape, const Symbols& symbols) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const Extent& extent = input.extents[i];
+    if (extent.known || !extent.symbol.empty()) continue;
+    const std::optional<int64_t> derived = symbols.find(extent);
+    if (!derived || *derived == shape[i]) continue;
+    bad_option(cat("input ", in_quotes(input.name), " is given with extent ", shape[i],
+                   ", but the program has ", *derived,
+                   " in its place: ", importer::clean_name(extent.expression)));
+  }
 }
 
 void check_names(const std::vector<Input>& inputs, const ImportOptions& options) {
@@ -238,6 +262,7 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
     if (const auto typed = options.input_types.find(input.name); typed != options.input_types.end())
       take_given(input, typed->second, &symbols);
   }
+  std::vector<ir::ValueId> given;
   for (const Input& input : inputs) {
     Flow flow;
     if (const auto bound = options.bindings.find(input.name); bound != options.bindings.end()) {
@@ -252,9 +277,12 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
         invalid("input " + in_quotes(input.name) + ": " + error);
       flow.value = calls.function().add_param(importer::clean_name(input.name), std::move(type));
     }
+    given.push_back(flow.value);
     if (!names.emplace(input.name, calls.values().add(flow)).second)
       invalid("two inputs are called " + in_quotes(input.name));
   }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    check_derived(inputs[i], calls.function().type(given[i]).shape, symbols);
   return names;
 }
 
