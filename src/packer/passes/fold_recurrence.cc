@@ -1,7 +1,8 @@
 // Rounds of an LSTM or a GRU that float operators compute one after another, as an unrolled loop does, become
 // nn.lstm or nn.gru over the whole sequence: one step of a plan in place of a dozen for each round. A round
 // continues the one before it where it reads that one's state and has the same weights. Their inputs are
-// elements of one tensor in order, or values that none of the layer's states reaches, which are joined.
+// elements of one tensor in order, states of another layer in order, or values that none of the layer's
+// states reaches, which are joined. Where nothing of that folds any more, each round is a layer of one step.
 // Lowering: the float sums of a gate are taken in the operator's order.
 #include <algorithm>
 #include <optional>
@@ -28,7 +29,8 @@ using pattern::PreNode;
 using pattern::PreValue;
 using pattern::Rebuild;
 
-// Inputs that are joined: as many as merged concatenations have. And layers that have such inputs.
+// Inputs that are joined: as many as merged concatenations have. And layers that have such inputs, each of
+// which takes a run of the pass.
 constexpr size_t kMaxJoined = 64;
 constexpr size_t kMaxJoinedLayers = 16;
 
@@ -39,13 +41,20 @@ struct Element {
   int64_t position = 0;
 };
 
+// States of an earlier recurrence, beginning with that of the round `position`.
+struct Stack {
+  size_t recurrence = 0;
+  int64_t position = 0;
+};
+
 struct Recurrence {
   RecurrentLayer layer;
   std::vector<Round> rounds;
   std::vector<ValueId> data;        // x of each round
   ValueId first_state;              // invalid: zeros
   std::optional<Element> sequence;  // of the first x, where all are elements of one tensor
-  int64_t direction = 1;
+  std::optional<Stack> stack;       // else where all are such states
+  int64_t direction = 1;            // of both
 
   const Round& last() const { return rounds.back(); }
   ValueId first_cell() const { return rounds.front().old_cell; }
@@ -104,21 +113,31 @@ std::optional<bool> is_time_major(const Function& function, const Element& eleme
   return std::nullopt;
 }
 
+// 1 or -1 where the positions follow each other so.
+std::optional<int64_t> direction_of(const std::vector<int64_t>& positions) {
+  const int64_t direction = positions.size() > 1 ? positions[1] - positions[0] : 1;
+  if (direction != 1 && direction != -1) return std::nullopt;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (positions[i] != positions[0] + static_cast<int64_t>(i) * direction) return std::nullopt;
+  }
+  return direction;
+}
+
 // The x of all rounds as elements of one tensor, forwards or backwards.
 void find_sequence(const Function& function, Recurrence* chain) {
   std::vector<Element> elements;
+  std::vector<int64_t> positions;
   for (const ValueId data : chain->data) {
     const std::optional<Element> element = element_of(function, data);
     if (!element) return;
     if (!elements.empty() && (element->data != elements[0].data || element->axis != elements[0].axis)) return;
     elements.push_back(*element);
+    positions.push_back(element->position);
   }
-  if (elements.size() > 1) chain->direction = elements[1].position - elements[0].position;
-  if (chain->direction != 1 && chain->direction != -1) return;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (elements[i].position != elements[0].position + static_cast<int64_t>(i) * chain->direction) return;
-  }
-  if (is_time_major(function, elements[0], chain->layer)) chain->sequence = elements[0];
+  const std::optional<int64_t> direction = direction_of(positions);
+  if (!direction || !is_time_major(function, elements[0], chain->layer)) return;
+  chain->sequence = elements[0];
+  chain->direction = *direction;
 }
 
 // Whether an x of the chain depends on a state that the chain makes.
@@ -154,36 +173,74 @@ class RecurrenceFinder {
     for (const Node& node : function_.nodes()) {
       if (std::optional<Round> round = find_round(function_, node)) add(std::move(*round));
     }
-    std::vector<Recurrence> folded, joined;
     for (Recurrence& chain : chains_) {
-      if (chain.layer.input.empty() && !begin_alone(&chain)) continue;
-      find_sequence(function_, &chain);
-      const bool waits = !chain.sequence && chain.rounds.size() > 1;
-      (waits ? joined : folded).push_back(std::move(chain));
+      if (!chain.layer.input.empty() || begin_alone(&chain)) place(std::move(chain));
     }
-    // What is folded now may make sequences of the others' inputs. Two layers whose inputs are joined may
-    // need each other's states in turn: one at a time, or each round by itself.
-    const bool are_apart = joined.size() > kMaxJoinedLayers;
-    for (Recurrence& chain : joined) {
-      if (are_apart || chain.rounds.size() > kMaxJoined || reads_itself(function_, chain)) {
-        append_apart(chain, &folded);
-      } else if (folded.empty()) {
-        return {std::move(chain)};
+    // What is folded now may make sequences of the others' inputs.
+    if (!folded_.empty()) return std::move(folded_);
+    // Two layers whose inputs are joined may need each other's states in turn: one at a time.
+    if (waiting_.size() <= kMaxJoinedLayers) {
+      for (Recurrence& chain : waiting_) {
+        if (chain.rounds.size() > kMaxJoined || reads_itself(function_, chain)) continue;
+        folded_.push_back(std::move(chain));
+        return std::move(folded_);
       }
     }
-    return folded;
+    for (const std::vector<Recurrence>* chains : {&waiting_, &stacked_}) {
+      for (const Recurrence& chain : *chains) append_apart(chain);
+    }
+    return std::move(folded_);
   }
 
  private:
+  // The round of a recurrence whose state a value is.
+  struct Made {
+    const std::vector<Recurrence>* list;
+    size_t recurrence;
+    int64_t position;
+  };
+
+  // Recurrences come in the order of their first rounds: what a stack reads stands before it.
+  void place(Recurrence chain) {
+    find_sequence(function_, &chain);
+    const std::vector<Recurrence>* below = chain.sequence ? nullptr : find_stack(&chain);
+    const bool waits = !chain.sequence && below != &folded_ && chain.rounds.size() > 1;
+    std::vector<Recurrence>& list = !waits ? folded_ : below != nullptr ? stacked_ : waiting_;
+    for (size_t i = 0; i < chain.rounds.size(); ++i)
+      made_[chain.rounds[i].state.index] = {&list, list.size(), static_cast<int64_t>(i)};
+    list.push_back(std::move(chain));
+  }
+
+  // The x of all rounds as states of one recurrence, forwards or backwards. Returns its list, or null.
+  const std::vector<Recurrence>* find_stack(Recurrence* chain) const {
+    if (chain->rounds.size() == 1) return nullptr;
+    std::vector<int64_t> positions;
+    const Made* first = nullptr;
+    for (const ValueId data : chain->data) {
+      const auto found = made_.find(data.index);
+      if (found == made_.end()) return nullptr;
+      if (first == nullptr) first = &found->second;
+      if (found->second.list != first->list || found->second.recurrence != first->recurrence) return nullptr;
+      positions.push_back(found->second.position);
+    }
+    const RecurrentLayer& below = (*first->list)[first->recurrence].layer;
+    const std::optional<int64_t> direction = direction_of(positions);
+    if (!direction || below.batch != chain->layer.batch || below.cells != chain->layer.channels())
+      return nullptr;
+    chain->direction = *direction;
+    if (first->list == &folded_) chain->stack = {first->recurrence, positions[0]};
+    return first->list;
+  }
+
   // Each round as a layer of one step.
-  static void append_apart(const Recurrence& chain, std::vector<Recurrence>* folded) {
+  void append_apart(const Recurrence& chain) {
     for (size_t i = 0; i < chain.rounds.size(); ++i) {
       Recurrence round;
       round.layer = chain.layer;
       round.rounds = {chain.rounds[i]};
       round.data = {chain.data[i]};
       round.first_state = i == 0 ? chain.first_state : chain.rounds[i - 1].state;
-      folded->push_back(std::move(round));
+      folded_.push_back(std::move(round));
     }
   }
 
@@ -234,6 +291,9 @@ class RecurrenceFinder {
   const std::vector<uint32_t> uses_;
   std::vector<Recurrence> chains_;
   std::unordered_map<uint32_t, size_t> ends_;  // the chain whose last cell or state the value is
+  // What is folded in this run, what waits, and what waits for the states of one that waits.
+  std::vector<Recurrence> folded_, waiting_, stacked_;
+  std::unordered_map<uint32_t, Made> made_;
 };
 
 // ---- building ----
@@ -245,7 +305,8 @@ class RecurrenceBuilder {
         chains_(std::move(chains)),
         context_(context),
         rebuild_(function),
-        seen_(function.nodes().size() + chains_.size()) {
+        seen_(function.nodes().size() + chains_.size()),
+        outputs_(chains_.size()) {
     for (size_t i = 0; i < chains_.size(); ++i) {
       for (const Round& round : chains_[i].rounds) made_by_[round.state.index] = i;
       if (chains_[i].last().cell.valid()) made_by_[chains_[i].last().cell.index] = i;
@@ -262,7 +323,7 @@ class RecurrenceBuilder {
       if (task < function_.nodes().size()) {
         rebuild_.copy(PreNode(function_, task));
       } else {
-        build(chains_[task - function_.nodes().size()]);
+        build(task - function_.nodes().size());
       }
     }
     return rebuild_.finish();
@@ -281,10 +342,19 @@ class RecurrenceBuilder {
     if (known.kind != ir::ValueKind::kResult) return;
     const auto made = made_by_.find(value.index);
     if (made != made_by_.end()) wanted_.insert(value.index);
-    const size_t task = made != made_by_.end() ? function_.nodes().size() + made->second : known.producer;
-    if (seen_[task]) return;
-    seen_[task] = true;
-    open_.push_back({task, needs_of(task)});
+    enter_task(made != made_by_.end() ? function_.nodes().size() + made->second : known.producer);
+  }
+
+  // A stack and then what is below it, which is finished first. All that this one needs is needed by each of
+  // its states, and so by the first of the stack: no stack is below itself.
+  void enter_task(size_t task) {
+    const size_t num_nodes = function_.nodes().size();
+    while (!seen_[task]) {
+      seen_[task] = true;
+      open_.push_back({task, needs_of(task)});
+      if (task < num_nodes || !chains_[task - num_nodes].stack) return;
+      task = num_nodes + chains_[task - num_nodes].stack->recurrence;
+    }
   }
 
   std::vector<ValueId> needs_of(size_t task) const {
@@ -292,6 +362,7 @@ class RecurrenceBuilder {
     const Recurrence& chain = chains_[task - function_.nodes().size()];
     std::vector<ValueId> needs = chain.data;
     if (chain.sequence) needs = {chain.sequence->data};
+    if (chain.stack) needs.clear();
     if (chain.first_state.valid()) needs.push_back(chain.first_state);
     if (chain.first_cell().valid()) needs.push_back(chain.first_cell());
     return needs;
@@ -309,25 +380,46 @@ class RecurrenceBuilder {
     return rebuild_.post().call("reshape", {value}, {{"newshape", shape}}, name);
   }
 
+  // What a layer makes: [steps, batch, cells], or [batch, steps, cells].
+  struct Output {
+    PostValue states;
+    bool time_major = true;
+  };
+
+  bool is_time_major_of(const Recurrence& chain) const {
+    if (chain.stack) return outputs_[chain.stack->recurrence].time_major;
+    return !chain.sequence || *is_time_major(function_, *chain.sequence, chain.layer);
+  }
+
+  PostValue join(const Recurrence& chain, const std::string& name) {
+    std::vector<PostValue> parts;
+    for (const ValueId data : chain.data)
+      parts.push_back(
+          reshaped(rebuild_[PreValue{data}], {1, chain.layer.batch, chain.layer.channels()}, name));
+    return parts.size() == 1 ? parts[0]
+                             : rebuild_.post().call("concatenate", parts, {{"axis", int64_t{0}}}, name);
+  }
+
   // [steps, batch, channels], or [batch, steps, channels].
   PostValue sequence_of(const Recurrence& chain, bool time_major, const std::string& name) {
+    if (!chain.sequence && !chain.stack) return join(chain, name);
     const RecurrentLayer& layer = chain.layer;
     const auto steps = static_cast<int64_t>(chain.rounds.size());
-    if (!chain.sequence) {
-      std::vector<PostValue> parts;
-      for (const ValueId data : chain.data)
-        parts.push_back(reshaped(rebuild_[PreValue{data}], {1, layer.batch, layer.channels()}, name));
-      return parts.size() == 1 ? parts[0]
-                               : rebuild_.post().call("concatenate", parts, {{"axis", int64_t{0}}}, name);
+    PostValue data;
+    int64_t axis = time_major ? 0 : 1, first = 0;
+    if (chain.stack) {
+      data = outputs_[chain.stack->recurrence].states;
+      first = chain.stack->position;
+    } else {
+      data = rebuild_[PreValue{chain.sequence->data}];
+      axis = static_cast<int64_t>(chain.sequence->axis);
+      first = chain.sequence->position;
     }
-    const Element& first = *chain.sequence;
-    PostValue data = rebuild_[PreValue{first.data}];
-    const int64_t extent = function_.type(first.data).shape[first.axis];
-    const auto axis = static_cast<int64_t>(first.axis);
+    const int64_t extent = rebuild_.post().type(data).shape[static_cast<size_t>(axis)];
     if (chain.direction < 0 || steps != extent) {
-      const int64_t end = first.position + chain.direction * steps;
+      const int64_t end = first + chain.direction * steps;
       data = rebuild_.post().call("strided_slice", {data},
-                                  {{"begin", ir::Ints{first.position}},
+                                  {{"begin", ir::Ints{first}},
                                    {"end", ir::Ints{end < 0 ? -extent - 1 : end}},
                                    {"strides", ir::Ints{chain.direction}},
                                    {"axes", ir::Ints{axis}}},
@@ -399,10 +491,12 @@ class RecurrenceBuilder {
     return rebuild_.post().call_all("nn.lstm", operands, {{"time_major", time_major}}, name);
   }
 
-  void build(const Recurrence& chain) {
+  void build(size_t index) {
+    const Recurrence& chain = chains_[index];
     const std::string& name = function_.nodes()[function_.value(chain.last().state).producer].name;
-    const bool time_major = !chain.sequence || *is_time_major(function_, *chain.sequence, chain.layer);
+    const bool time_major = is_time_major_of(chain);
     const std::vector<PostValue> results = emit(chain, time_major, name);
+    outputs_[index] = {results[0], time_major};
     const auto replace = [&](ValueId value, PostValue replacement) {
       rebuild_.replace(PreValue{value}, reshaped(replacement, function_.type(value).shape, name));
     };
@@ -433,6 +527,7 @@ class RecurrenceBuilder {
   std::unordered_map<uint32_t, size_t> made_by_;  // chains, by values that they make
   std::set<uint32_t> wanted_;                     // of these, those that something else reads
   std::vector<bool> seen_;                        // tasks
+  std::vector<Output> outputs_;                   // of chains
   std::vector<Open> open_;
   std::vector<size_t> order_;
 };
@@ -443,12 +538,20 @@ std::unique_ptr<ir::Function> run_fold_recurrence(const ir::Module&, const ir::F
                                                   PassContext& context) {
   if (context.keep_float) return nullptr;
   std::vector<Recurrence> chains;
+  std::vector<std::optional<size_t>> places;  // in chains, of all that were found
   for (Recurrence& chain : RecurrenceFinder(pre).run()) {
+    std::optional<size_t>& place = places.emplace_back();
+    if (chain.stack) {
+      const std::optional<size_t> below = places[chain.stack->recurrence];
+      if (!below) continue;
+      chain.stack->recurrence = *below;
+    }
     const RecurrentLayer& layer = chain.layer;
     const int64_t bytes = 4 * layer.num_gates() * layer.cells * (layer.channels() + layer.cells + 2) +
                           8 * layer.batch * layer.cells;
     if (bytes > context.fold_budget.bytes) continue;
     context.fold_budget.bytes -= bytes;
+    place = chains.size();
     chains.push_back(std::move(chain));
   }
   if (chains.empty()) return nullptr;

@@ -207,6 +207,76 @@ TEST(FoldRecurrence, OtherWeightsAreAnotherLayer) {
   EXPECT_EQ(count(result, "nn.lstm("), 2u) << result;
 }
 
+// Layers of one cell: the first on `steps` elements of a sequence, each other one on the states below it.
+std::string stacked(int layers, int steps, const char* between = "") {
+  constexpr char kUpperWeights[] = "const(Tensor[(4, 1), float32], [1, 2, 3, 4])";
+  Lines lines;
+  std::vector<std::string> x;
+  for (int i = 0; i < steps; ++i) x.push_back(element(lines, i));
+  for (int layer = 0; layer < layers; ++layer) {
+    std::string h = "%h", c = "%c";
+    for (std::string& value : x) {
+      const std::string in = layer > 0 && *between != '\0' ? lines.add(call(between, value)) : value;
+      lstm_round(lines, in, &h, &c, "sigmoid", layer == 0 ? kInputWeights : kUpperWeights);
+      value = h;
+    }
+  }
+  return run_pass("fold_recurrence",
+                  "%x: Tensor[(" + std::to_string(steps) +
+                      ", 1, 2), float32], %h: Tensor[(1, 1), float32], %c: Tensor[(1, 1), float32]",
+                  lines.finish(x.back()));
+}
+
+TEST(FoldRecurrence, StackedLayersReadEachOthersSequences) {
+  EXPECT_EQ(stacked(2, 3),
+            "%0 = nn.lstm(%x, " + kLstmWeights +
+                ", %h, %c, time_major=True);\n"
+                "%1 = nn.lstm(%0.0, const(Tensor[(4, 1), float32], [1, 2, 3, 4]), "
+                "const(Tensor[(4, 1), float32], [10, 20, 30, 40]), "
+                "const(Tensor[(4), float32], [0.1, 0.2, 0.3, 0.4]), "
+                "const(Tensor[(8), float32], [1, 1, 1, 1, 1, 1, 1, 1]), %h, %c, time_major=True);\n%1.1\n");
+}
+
+TEST(FoldRecurrence, StackedLayersFoldAtAnyLength) {
+  for (const int steps : {64, 65, 200}) EXPECT_EQ(count(stacked(3, steps), "nn.lstm("), 3u) << steps;
+  EXPECT_EQ(count(stacked(120, 2), "nn.lstm("), 120u);
+}
+
+// What has too many inputs of other kinds waits for the layer below, and keeps its operators in this run.
+TEST(FoldRecurrence, NothingIsTakenApartWhereOtherLayersFold) {
+  const std::string result = stacked(2, 65, "negative");
+  EXPECT_EQ(count(result, "nn.lstm("), 1u);
+  EXPECT_EQ(count(result, "sigmoid("), 3u * 65);
+}
+
+// [batch, steps, k], the upper layer from the last state of the lower one to the first.
+TEST(FoldRecurrence, AnUpperLayerMayReadBackwards) {
+  Lines lines;
+  const std::string parts = lines.add("split(%x, indices_or_sections=2, axis=1)");
+  std::string h = "%h", c = "%c";
+  std::vector<std::string> states;
+  for (const char* part : {".0", ".1"}) {
+    lstm_round(lines, lines.add("reshape(" + parts + part + ", newshape=[2, 2])"), &h, &c);
+    states.push_back(h);
+  }
+  h = "%h", c = "%c";
+  for (const int i : {1, 0}) {
+    lstm_round(lines, states[static_cast<size_t>(i)], &h, &c, "sigmoid",
+               "const(Tensor[(4, 1), float32], [1, 2, 3, 4])");
+  }
+  EXPECT_EQ(run_pass("fold_recurrence",
+                     "%x: Tensor[(2, 2, 2), float32], %h: Tensor[(2, 1), float32], "
+                     "%c: Tensor[(2, 1), float32]",
+                     lines.finish(h)),
+            "%0 = nn.lstm(%x, " + kLstmWeights +
+                ", %h, %c);\n"
+                "%1 = strided_slice(%0.0, begin=[1], end=[-3], strides=[-1], axes=[1]);\n"
+                "%2 = nn.lstm(%1, const(Tensor[(4, 1), float32], [1, 2, 3, 4]), "
+                "const(Tensor[(4, 1), float32], [10, 20, 30, 40]), "
+                "const(Tensor[(4), float32], [0.1, 0.2, 0.3, 0.4]), "
+                "const(Tensor[(8), float32], [1, 1, 1, 1, 1, 1, 1, 1]), %h, %c);\n%2.1\n");
+}
+
 TEST(FoldRecurrence, FloatsThatAreKeptStay) {
   Lines lines;
   std::string h = "%h", c = "%c";
