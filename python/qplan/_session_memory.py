@@ -22,16 +22,20 @@ class Memory:
         check(lib.qplan_session_memory_needs(plan, config, needs, count, error), error)
         try:
             # Zeroed, so that an input that was never written has the same bytes in every run.
-            self._banks = [_aligned_bytes(need.size, need.alignment, numpy.zeros) for need in needs]
+            self.banks = [_aligned_bytes(need.size, need.alignment, numpy.zeros) for need in needs]
         except (MemoryError, ValueError, OverflowError) as failure:
             sizes = ", ".join(str(need.size) for need in needs)
             raise Error(_capi.OUT_OF_MEMORY, f"session: there is no memory of {sizes} bytes") from failure
         memories = (_capi.Memory * count.value)(
-            *(_capi.Memory(bank.ctypes.data, bank.size) for bank in self._banks)
+            *(_capi.Memory(bank.ctypes.data, bank.size) for bank in self.banks)
         )
         handle = ctypes.c_void_p()
         check(lib.qplan_session_init(plan, config, memories, count, handle, error), error)
         self.session = handle.value
+
+    def shares(self, array):
+        """Whether the array may lie in this memory."""
+        return array.base is not None and any(numpy.may_share_memory(array, bank) for bank in self.banks)
 
     def view(self, info, direction, index):
         """A NumPy array over the session's own buffer of an input or output; None where that is not in this memory:
@@ -39,7 +43,7 @@ class Memory:
         tensor = _capi.DLTensor()
         if library().qplan_session_view(self.session, direction, index, tensor) < 0 or not tensor.data:
             return None
-        for bank in self._banks:
+        for bank in self.banks:
             offset = tensor.data - bank.ctypes.data
             if 0 <= offset <= bank.size - info.size_bytes:
                 return bank[offset : offset + info.size_bytes].view(info.dtype).reshape(info.shape)

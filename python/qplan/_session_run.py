@@ -29,6 +29,41 @@ def _samples(array, info, index):
     return array.shape[0] // info.shape[0]
 
 
+def _apart(values, views, banks=None):
+    """The values; copies of those that lie where a value before them is written to.
+
+    views: where each is written to, or None. banks: the memory of all views, to compare with before many of them.
+    """
+    copies = None
+    for index in range(1, len(values)):
+        value = values[index]
+        if value is None or value.base is None:  # without a base it owns its memory
+            continue
+        if banks is not None and index > 1 and not _overlaps(value, banks):
+            continue
+        if _overlaps(value, views[:index]):
+            copies = copies or list(values)
+            copies[index] = value.copy()
+    return copies or values
+
+
+def _overlaps(value, views):
+    for view in views:
+        if view is not None and numpy.may_share_memory(value, view):  # compares bounds
+            return True
+    return False
+
+
+def _same_memory(value, bound):
+    """Whether the value is what is bound, or an array of the same elements in the same places."""
+    if value is bound:
+        return True
+    if not isinstance(value, numpy.ndarray) or not isinstance(bound, numpy.ndarray):
+        return False
+    same_elements = value.dtype == bound.dtype and value.shape == bound.shape and value.strides == bound.strides
+    return same_elements and value.ctypes.data == bound.ctypes.data
+
+
 class Running:
     """The part of Session that runs it."""
 
@@ -57,7 +92,7 @@ class Running:
 
         inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
         must be the model's, nothing is converted (inputs[0].quantize does). They are copied into the session, except
-        inputs[0].array and arrays bound to the inputs, which it reads where they are. out: arrays for the outputs, one
+        inputs[0].array and arrays bound to the inputs, or views of the same elements, which it reads where they are. out: arrays for the outputs, one
         or a sequence, which are returned; None: new ones.
 
         tensors: names of tensors that steps write, or the builtin all. Then the result is two things, the outputs and
@@ -73,6 +108,8 @@ class Running:
                     if type(value) is not numpy.ndarray or value.dtype is not dtype or value.shape != shape:
                         break
                 else:
+                    if len(inputs) > 1:
+                        inputs = _apart(inputs, *views[2])
                     for value, (view, _, _) in zip(inputs, views[0]):
                         view[...] = value  # NumPy copies nothing where both are the same memory
                     arrays = None if out is None else self._outputs_of(out, views[1])
@@ -81,8 +118,11 @@ class Running:
                         self._check(status)
                     if arrays is None:
                         return tuple([view.copy() for view, _, _ in views[1]])
-                    for array, (view, _, _) in zip(arrays, views[1]):
-                        array[...] = view
+                    results = [view for view, _, _ in views[1]]
+                    if len(arrays) > 1:
+                        results = _apart(results, arrays)
+                    for array, result in zip(arrays, results):
+                        array[...] = result
                     return arrays
             return self._run_any(inputs, out)
 
@@ -97,8 +137,8 @@ class Running:
         """run() in every other case: names, arrays of other kinds, bound inputs and outputs."""
         values = self._ordered(inputs)
         # A bound array is there already, and qplan_session_write refuses inputs that are bound.
-        tensors = [
-            None if value is self._buffers.bound.get((_capi.INPUT, i)) else Tensor(self._input_array(info, i, value))
+        arrays = [
+            None if _same_memory(value, self._buffers.bound.get((_capi.INPUT, i))) else self._input_array(info, i, value)
             for i, (info, value) in enumerate(zip(self._plan.inputs, values))
         ]
         if out is None:
@@ -107,9 +147,14 @@ class Running:
             outputs = self._outputs_for(out)
         lib = library()
         session = self._handle()
-        for index, tensor in enumerate(tensors):
-            if tensor is not None:
-                self._check(lib.qplan_session_write(session, index, tensor.struct))
+        views = [self._memory.view(info, _capi.INPUT, i) for i, info in enumerate(self._plan.inputs)]
+        for index, (array, view) in enumerate(zip(_apart(arrays, views), views)):
+            if array is None:
+                continue
+            if view is not None and numpy.may_share_memory(array, view):
+                view[...] = array  # NumPy minds the overlap
+            else:
+                self._check(lib.qplan_session_write(session, index, Tensor(array).struct))
         self._check(lib.qplan_session_invoke(session))
         for index, output in enumerate(outputs):
             self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
@@ -137,10 +182,13 @@ class Running:
             outputs = tuple(numpy.empty(shape, info.dtype) for shape, info in zip(shapes, infos[1]))
         else:
             outputs = self._outputs_for(out, shapes)
-        given = [Tensor(array) for array in arrays], [Tensor(array) for array in outputs]
-        structs = [(_capi.DLTensor * len(tensors))(*(tensor.struct for tensor in tensors)) for tensors in given]
         error = _capi.Error()
         with self._lock:
+            self._handle()
+            # A run may overwrite what is in the session's memory before its sample is read.
+            arrays = [array.copy() if self._memory.shares(array) else array for array in arrays]
+            given = [Tensor(array) for array in arrays], [Tensor(array) for array in outputs]
+            structs = [(_capi.DLTensor * len(tensors))(*(tensor.struct for tensor in tensors)) for tensors in given]
             status = library().qplan_host_run_batch(
                 self._handle(), counts[0], structs[0], len(given[0]), structs[1], len(given[1]), None, error
             )
@@ -203,7 +251,7 @@ class Running:
         outputs = [self._memory.view(info, _capi.OUTPUT, i) for i, info in enumerate(self._plan.outputs)]
         if all(view is not None for view in inputs + outputs):
             described = [tuple((view, view.dtype, view.shape) for view in views) for views in (inputs, outputs)]
-            self._views = tuple(described)
+            self._views = (*described, (inputs, self._memory.banks))
 
     def _ordered(self, inputs):
         infos = self._plan.inputs

@@ -112,6 +112,86 @@ class Out(unittest.TestCase):
                 session.run(digit_input(1))
 
 
+class OwnMemory(unittest.TestCase):
+    """Arrays of the session itself in other places than their own."""
+
+    @classmethod
+    def setUpClass(cls):
+        # a - b, and twice a: to see each of the inputs.
+        cls.plan = qplan.pack(
+            b"""#[version = "0.0.5"]
+def @main(%a: Tensor[(4), int8], %b: Tensor[(4), int8]) {
+  %0 = qnn.subtract(%a, %b, 1f, 0, 1f, 0, 1f, 0);
+  %1 = qnn.add(%a, %a, 1f, 0, 1f, 0, 1f, 0);
+  (%0, %1)
+}
+"""
+        )
+        cls.a, cls.b = numpy.array([1, 2, 3, 4], numpy.int8), numpy.array([10, 30, 50, 7], numpy.int8)
+
+    def check(self, results, a, b):
+        numpy.testing.assert_array_equal(results[0], a - b)
+        numpy.testing.assert_array_equal(results[1], a + a)
+
+    def session(self):
+        session = qplan.Session(self.plan)
+        arrays = [tensor.array for tensor in session.inputs]
+        arrays[0][...], arrays[1][...] = self.a, self.b
+        return session, arrays
+
+    def test_inputs_in_another_order(self):
+        session, (x, y) = self.session()
+        with session:
+            self.check(session.run(y, x), self.b, self.a)
+
+    def test_inputs_in_another_order_by_name_and_as_a_batch(self):
+        names = [info.name for info in self.plan.inputs]
+        session, (x, y) = self.session()
+        with session:
+            self.check(session.run(dict(zip(names, (y, x)))), self.b, self.a)
+        session, (x, y) = self.session()
+        with session:
+            self.check(session.run_batch(y, x), self.b, self.a)
+
+    def test_one_array_for_both_and_one_backwards(self):
+        names = [info.name for info in self.plan.inputs]
+        for run in (lambda s, *arrays: s.run(*arrays), lambda s, *arrays: s.run(dict(zip(names, arrays)))):
+            session, (x, y) = self.session()
+            with session:
+                self.check(run(session, x, x[::-1]), self.a, self.a[::-1])
+            session, (x, y) = self.session()
+            with session:
+                self.check(run(session, x[::-1], y), self.a[::-1], self.b)
+
+    def test_outputs_as_inputs(self):
+        session, _ = self.session()
+        with session:
+            first = session.run(self.a, self.b)
+            self.check(session.run(self.b, session.outputs[0].array), self.b, first[0])
+
+    def test_outputs_in_another_order(self):
+        session, (x, y) = self.session()
+        with session:
+            outputs = [tensor.array for tensor in session.outputs]
+            found = session.run(self.a, self.b, out=outputs[::-1])
+            self.check(found, self.a, self.b)
+
+    def test_arrays_in_order_are_read_where_they_are(self):
+        session, (x, y) = self.session()
+        with session:
+            self.check(session.run(x, y), self.a, self.b)
+
+    def test_a_view_of_a_bound_array_is_the_bound_array(self):
+        x = self.a.copy()
+        with qplan.Session(self.plan) as session:
+            session.bind("input", 0, x)
+            for view in (x, x[...], x[:], x.reshape(4)):
+                self.check(session.run(view, self.b), self.a, self.b)
+            for other in (x.copy(), x[::-1]):
+                with self.assertRaisesRegex(qplan.Error, "bound to a buffer of the caller's"):
+                    session.run(other, self.b)
+
+
 class Batch(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
