@@ -134,11 +134,37 @@ Network conv_network(bool depthwise) {
   return network;
 }
 
+// Floats between quantise nodes, as PyTorch writes them, of two channels: a live one, and one with PyTorch's
+// least weight scale, where a bias of 5 is 4.2e9 steps of the accumulator and int32 does not hold the sums.
+// Its products are far below a step of the output.
+Network float_network(const std::string& dead, const std::string& bias) {
+  const std::string text =
+      "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 1, 1, 8), int8]) {\n"
+      "  %0 = qnn.dequantize(%x, 0.01f, -3);\n"
+      "  %1 = qnn.dequantize(const(Tensor[(2, 1, 1, 1), int8], [3, " +
+      dead +
+      "]), const(Tensor[(2), float32], [0.25, 1.1920929e-07]), 0, axis=0);\n"
+      "  %2 = nn.conv2d(%0, %1);\n"
+      "  %3 = nn.bias_add(%2, const(Tensor[(2), float32], [0.31, " +
+      bias +
+      "]));\n"
+      "  qnn.quantize(%3, 0.05f, -20, contract=\"f32e\", rule=\"mul_even\")\n}\n";
+  Network network{{text.begin(), text.end()}, {}, {}};
+  for (const int value : {-128, -127, -4, -3, 0, 1, 126, 127}) {
+    network.input.push_back(static_cast<uint8_t>(value));
+    const double real = 0.01 * (value + 3) * 3 * 0.25 + 0.31;
+    network.expected.push_back(static_cast<uint8_t>(std::lrint(real / 0.05) - 20));
+  }
+  const long constant = std::clamp(std::lrint(std::stod(bias) / 0.05) - 20, -128L, 127L);
+  network.expected.insert(network.expected.end(), network.input.size(), static_cast<uint8_t>(constant));
+  return network;
+}
+
 std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* target) {
   const qplan_pack_options options = pack_options(target);
   qplan_error error = empty_error();
   std::vector<uint8_t> plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "net.tflite", &options, append_bytes, &plan, &error) < 0)
+  if (qplan_pack_bytes(model.data(), model.size(), "net", &options, append_bytes, &plan, &error) < 0)
     throw std::runtime_error(error.text);
   return plan;
 }
@@ -160,6 +186,12 @@ INSTANTIATE_TEST_SUITE_P(All, DeadChannels, ::testing::ValuesIn(kIsas), isa_test
 TEST_P(DeadChannels, ConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(false)); }
 
 TEST_P(DeadChannels, DepthwiseConvolutionsWrapAsTheReferenceDoes) { expect_exact(conv_network(true)); }
+
+TEST_P(DeadChannels, BiasesOfFloatsThatInt32DoesNotHoldAreNotCutOff) {
+  for (const char* weight : {"0", "127"}) {
+    for (const char* bias : {"5", "-5", "2.5599", "1e6", "-1e6"}) expect_exact(float_network(weight, bias));
+  }
+}
 
 }  // namespace
 }  // namespace qplan::testing::dead_channels_test

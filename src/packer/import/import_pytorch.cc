@@ -98,13 +98,17 @@ void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<
 }
 
 void log_biases(const pt::BiasCounts& counts, const std::string& place, const LogFunction& log) {
-  if (!log || counts.total == 0) return;
-  log(QPLAN_LOG_INFO, cat(place, counts.total,
-                          " bias values became int32, rounded half to even; truncation (as "
-                          "torch.onnx.export does) would give ",
-                          counts.truncated, " of them another value"));
-  if (counts.saturated > 0) {
-    log(QPLAN_LOG_WARNING, cat(place, counts.saturated, " bias values do not fit int32 and were clamped"));
+  if (!log) return;
+  if (counts.total > 0) {
+    log(QPLAN_LOG_INFO, cat(place, counts.total,
+                            " bias values became int32, rounded half to even; truncation (as "
+                            "torch.onnx.export does) would give ",
+                            counts.truncated, " of them another value"));
+  }
+  if (counts.float_layers > 0) {
+    log(QPLAN_LOG_INFO, cat(place, "int32 might not hold the sums of ", counts.float_layers,
+                            counts.float_layers == 1 ? " layer" : " layers",
+                            ", biases included: imported as float operators between quantise nodes"));
   }
 }
 

@@ -135,6 +135,25 @@ std::string explain_float_leftovers(const ir::Function& function, const PassCont
   return text;
 }
 
+std::vector<std::string> explain_refusals(const ir::Function& function, const PassContext& context) {
+  std::vector<std::string> lines;
+  if (context.keep_float) return lines;
+  const pattern::Pre pre(function);
+  for (const ir::Node& node : function.nodes()) {
+    if (node.op == nullptr || node.op->name != "qnn.quantize") continue;
+    const ir::Node* producer = function.producer(node.operands[0]);
+    if (producer == nullptr || !computes(function, *producer)) continue;
+    for (const pattern::Rewrite& rewrite : qdq_to_integer_rewrites()) {
+      if (context.skipped(rewrite.name)) continue;
+      if (pattern::explain(rewrite.pattern, pre, pattern::PreValue{node.results[0]})) continue;
+      const std::string reason = pattern::why_not(rewrite, function, node.results[0]);
+      if (!reason.empty()) lines.push_back(cat("rewrite '", rewrite.name, "': ", reason));
+      if (lines.size() == kMaxPlaces) return lines;
+    }
+  }
+  return lines;
+}
+
 bool is_float_network(const ir::Function& function) {
   bool computes_floats = false;
   for (const ir::Node& node : function.nodes()) {

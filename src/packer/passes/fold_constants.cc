@@ -129,17 +129,6 @@ using pattern::PostValue;
 using pattern::Rewrite;
 using pattern::RewriteContext;
 
-// Elements of a tensor around one axis: [outer][axis][inner].
-struct AxisExtents {
-  size_t axis = 1, inner = 1;
-};
-
-AxisExtents extents_around(const ir::Shape& shape, size_t axis) {
-  AxisExtents extents{static_cast<size_t>(shape[axis]), 1};
-  for (size_t i = axis + 1; i < shape.size(); ++i) extents.inner *= static_cast<size_t>(shape[i]);
-  return extents;
-}
-
 template <typename T>
 ir::ConstantRef quantize_as(const RewriteContext& context, ir::DType dtype, uint64_t* saturated) {
   const ir::ConstantRef data = context.constant("data");

@@ -36,6 +36,10 @@ elementwise_rewrites();  // add, subtract, multiply; pools, means, softmax, sigm
 // place, of the first few places; empty when only moved floats, qnn.quantize and qnn.dequantize are left.
 std::string explain_float_leftovers(const ir::Function& function, const PassContext& context);
 
+// The reasons why rewrites of qdq_to_integer whose pattern matches do not fire, of the first few: as long as
+// floats may become integers, since the patterns look for the integers under constants.
+std::vector<std::string> explain_refusals(const ir::Function& function, const PassContext& context);
+
 // Whether the function computes in float and nothing of it is quantised.
 bool is_float_network(const ir::Function& function);
 

@@ -1,12 +1,15 @@
 // quantize(bias_add(conv2d(dequantize(x), dequantize(w)), b)) becomes qnn.conv2d -> nn.bias_add ->
 // qnn.requantize, and the same with dense. The integers are the source's own; what the rewrite decides is the
 // contract by which the accumulator is scaled (the quantize's), and the integers of a bias that is a float or
-// has another scale than the accumulator.
+// has another scale than the accumulator. A layer whose accumulator int32 might not hold stays as it is.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/passes/accumulator_range.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 
@@ -26,8 +29,8 @@ using pattern::RewriteContext;
 using Result = std::optional<PostValue>;
 
 struct FloatLayer {
-  PreNode quantize, product, weight;  // weight: its qnn.dequantize
-  size_t channels, axis;              // of the result
+  PreNode quantize, product, input, weight;  // the last two: their qnn.dequantize
+  size_t channels, axis;                     // of the result
   float input_scale;
   ir::ConstantRef weight_scale;
 
@@ -49,6 +52,11 @@ bool check_weight(const Pre& pre, const FloatLayer& layer, std::string* why) {
                ", expected one per output channel (axis ", outputs, ")");
     return false;
   }
+  const auto zero_points = pre.constant(layer.weight.operand(2))->as<int32_t>();
+  if (std::ranges::count(zero_points, zero_points[0]) != std::ssize(zero_points)) {
+    *why = cat("the weights ", type, " have different zero points per channel, expected the same for all");
+    return false;
+  }
   return true;
 }
 
@@ -65,50 +73,41 @@ ir::ConstantRef float_product_scale(const FloatLayer& layer, std::string* why) {
   return ir::make_constant(ir::kFloat32, layer.weight_scale->type().shape, scales);
 }
 
-// Bias in units of the accumulator, and in what words it came about.
+// By channel, and in what words it came about.
 struct Bias {
-  std::vector<int32_t> values;
+  std::vector<double> reals;
+  std::vector<int32_t> steps;  // of the accumulator; empty: the reals are to be rounded
   std::string text;
+
+  double in_steps(const FloatLayer& layer, size_t o) const {
+    return steps.empty() ? std::nearbyint(reals[o] / layer.accumulator_scale(o))
+                         : static_cast<double>(steps[o]);
+  }
 };
 
-Bias rounded(const FloatLayer& layer, const std::function<double(size_t)>& real) {
-  Bias bias;
-  uint64_t saturated = 0;
-  for (size_t o = 0; o < layer.channels; ++o) {
-    const Quantized quantized = round_to_int32(real(o) / layer.accumulator_scale(o));
-    bias.values.push_back(quantized.value);
-    saturated += quantized.saturated ? 1 : 0;
-  }
-  bias.text = cat(count_text(layer.channels, "value"), " rounded half to even, ", saturated, " saturated");
-  return bias;
-}
-
-Bias integer_bias(const Pre& pre, const FloatLayer& layer, PreNode dequantize) {
+Bias dequantized_bias(const Pre& pre, const FloatLayer& layer, PreNode dequantize) {
   const ir::Constant& data = *pre.constant(dequantize.operand(0));
   const ir::Constant& scale = *pre.constant(dequantize.operand(1));
   const ir::Constant& zero_point = *pre.constant(dequantize.operand(2));
-  const auto steps = [&](size_t o) { return int64_t{data.as<int32_t>()[o]} - entry<int32_t>(zero_point, o); };
+  Bias bias{{}, {}, "as it is"};
   bool same = true;
   for (size_t o = 0; o < layer.channels; ++o) {
+    const int64_t steps = int64_t{data.as<int32_t>()[o]} - entry<int32_t>(zero_point, o);
     const auto given = static_cast<double>(entry<float>(scale, o));
-    same = same && op::means_product(given, layer.accumulator_scale(o)) && steps(o) >= INT32_MIN &&
-           steps(o) <= INT32_MAX;
+    same = same && op::means_product(given, layer.accumulator_scale(o)) && steps >= INT32_MIN &&
+           steps <= INT32_MAX;
+    bias.reals.push_back(static_cast<double>(steps) * given);
+    bias.steps.push_back(static_cast<int32_t>(steps));
   }
-  if (!same) {
-    Bias bias = rounded(layer, [&](size_t o) {
-      return static_cast<double>(steps(o)) * static_cast<double>(entry<float>(scale, o));
-    });
-    bias.text = "other scale than input times weights, " + bias.text;
-    return bias;
-  }
-  Bias bias{{}, "as it is"};
-  for (size_t o = 0; o < layer.channels; ++o) bias.values.push_back(static_cast<int32_t>(steps(o)));
+  if (same) return bias;
+  bias.steps.clear();
+  bias.text = cat("other scale than input times weights, ", count_text(layer.channels, "value"),
+                  " rounded half to even");
   return bias;
 }
 
-// The nn.bias_add after the accumulator; nullopt with the reason.
-Result add_bias(const RewriteContext& context, const FloatLayer& layer, PostValue accumulator,
-                std::string* why) {
+// nullopt with the reason.
+std::optional<Bias> read_bias(const RewriteContext& context, const FloatLayer& layer, std::string* why) {
   const Pre& pre = context.pre();
   const PreNode bias_add = context.node("bias_add");
   const int64_t axis =
@@ -117,19 +116,78 @@ Result add_bias(const RewriteContext& context, const FloatLayer& layer, PostValu
     *why = cat("its bias is along axis ", axis, ", the output channels are axis ", layer.axis);
     return std::nullopt;
   }
-  Bias bias;
-  PreValue source = context.matches["bias"];
+  const PreValue source = context.matches["bias"];
   if (const auto dequantize = pre.producer(source, "qnn.dequantize")) {
-    bias = integer_bias(pre, layer, *dequantize);
-    source = dequantize->operand(0);
-  } else {
-    const auto values = pre.constant(source)->as<float>();
-    bias = rounded(layer, [&](size_t o) { return static_cast<double>(values[o]); });
+    return dequantized_bias(pre, layer, *dequantize);
   }
-  *why = cat(*why, "; bias ", bias.text);
+  const auto values = pre.constant(source)->as<float>();
+  return Bias{
+      {values.begin(), values.end()}, {}, cat(count_text(layer.channels, "value"), " rounded half to even")};
+}
+
+// The smallest of the doubled scales with which the bias is at most 2^30 steps: only for weights that are 0
+// with any scale. Not finite where there is none.
+float scale_for_bias(const FloatLayer& layer, float weight_scale, double bias) {
+  constexpr double kMostSteps = 1 << 30;
+  const auto steps = [&] {
+    return std::abs(bias) / (static_cast<double>(layer.input_scale) * static_cast<double>(weight_scale));
+  };
+  while (std::isfinite(weight_scale) && steps() > kMostSteps) weight_scale *= 2.0f;
+  return weight_scale;
+}
+
+// Sees to it that int32 holds bias and products of each channel for all inputs. Dead channels, whose weights
+// are their zero point, get another weight scale where it takes one. False with the reason.
+bool make_room(const Pre& pre, FloatLayer* layer, Bias* bias, std::string* why) {
+  double largest = 0;
+  for (size_t o = 0; o < layer->channels; ++o) {
+    const double steps = std::abs(bias->in_steps(*layer, o));
+    largest = steps <= largest ? largest : steps;  // NaN too
+  }
+  const LayerInput input{pre.type(layer->input.operand(0)).dtype,
+                         zero_point_of(pre, layer->input.operand(2))};
+  const std::vector<ProductSums> sums =
+      product_sums(*pre.constant(layer->weight.operand(0)), *pre.constant(layer->weight.operand(2)),
+                   op::weight_output_axis(layer->product.node()), input, largest);
+  std::vector<float> scales;
+  uint64_t changed = 0;
+  for (size_t o = 0; o < layer->channels; ++o) {
+    scales.push_back(entry<float>(*layer->weight_scale, o));
+    const double steps = bias->in_steps(*layer, o);
+    if (sums[o].fits_with(steps)) continue;
+    if (sums[o].is_dead() && std::isfinite(bias->reals[o])) {
+      scales[o] = scale_for_bias(*layer, scales[o], bias->reals[o]);
+      ++changed;
+      continue;
+    }
+    *why = cat("int32 does not hold the accumulator of channel ", o, ": its bias ", bias->reals[o], " is ",
+               steps, " steps of input scale times weight scale, and its products add from ", sums[o].least,
+               " to ", sums[o].most);
+    return false;
+  }
+  if (changed == 0) return true;
+  layer->weight_scale = scales.size() == 1
+                            ? ir::make_scalar(scales[0])
+                            : ir::make_constant(ir::kFloat32, {static_cast<int64_t>(scales.size())}, scales);
+  bias->text += cat(", for which ", count_text(changed, "channel"), " without weights ",
+                    changed == 1 ? "has" : "have", " another scale");
+  return true;
+}
+
+// The nn.bias_add after the accumulator.
+PostValue add_bias(const RewriteContext& context, const FloatLayer& layer, const Bias& bias,
+                   PostValue accumulator) {
+  const Pre& pre = context.pre();
+  PreValue source = context.matches["bias"];
+  if (const auto dequantize = pre.producer(source, "qnn.dequantize")) source = dequantize->operand(0);
+  std::vector<int32_t> steps;
+  for (size_t o = 0; o < layer.channels; ++o) {
+    steps.push_back(static_cast<int32_t>(bias.in_steps(layer, o)));
+  }
   const PostValue constant = context.post().constant_value(
-      ir::make_constant(ir::kInt32, {static_cast<int64_t>(layer.channels)}, bias.values), pre.name(source));
-  return context.post().call("nn.bias_add", {accumulator, constant}, {{"axis", axis}}, bias_add.name());
+      ir::make_constant(ir::kInt32, {static_cast<int64_t>(layer.channels)}, steps), pre.name(source));
+  return context.post().call("nn.bias_add", {accumulator, constant},
+                             {{"axis", static_cast<int64_t>(layer.axis)}}, context.node("bias_add").name());
 }
 
 ir::Attrs requantize_attrs(const Pre& pre, const FloatLayer& layer) {
@@ -146,28 +204,33 @@ Result lower_layer(const RewriteContext& context, std::string* why) {
                 weight = context.node("dq_w");
   const ir::Shape& shape = pre.type(product.result()).shape;
   const size_t axis = op::result_channel_axis(product.node(), shape.size());
-  const FloatLayer layer{context.root,
-                         product,
-                         weight,
-                         static_cast<size_t>(shape[axis]),
-                         axis,
-                         scale_of(pre, input.operand(1)),
-                         pre.constant(weight.operand(1))};
-  if (!check_weight(pre, layer, why)) return std::nullopt;
+  FloatLayer layer{context.root,
+                   product,
+                   input,
+                   weight,
+                   static_cast<size_t>(shape[axis]),
+                   axis,
+                   scale_of(pre, input.operand(1)),
+                   pre.constant(weight.operand(1))};
+  if (!check_weight(pre, layer, why) || float_product_scale(layer, why) == nullptr) return std::nullopt;
+  std::optional<Bias> bias = Bias{std::vector<double>(layer.channels), {}, "0"};
+  if (context.has("bias")) bias = read_bias(context, layer, why);
+  if (!bias || !make_room(pre, &layer, &*bias, why)) return std::nullopt;
   const ir::ConstantRef accumulator_scale = float_product_scale(layer, why);
   if (accumulator_scale == nullptr) return std::nullopt;
 
   *why = cat("contract ", op::attr_string(context.root.node(), "contract"));
   pattern::Post& post = context.post();
-  PostValue value =
-      post.call(product.op()->quantized_form,
-                {context["x"], context["w"], context.r[input.operand(2)], context.r[weight.operand(2)],
-                 context.r[input.operand(1)], context.r[weight.operand(1)]},
-                product.attrs(), product.name());
+  const bool same_scale = layer.weight_scale == pre.constant(weight.operand(1));
+  const PostValue weight_scale =
+      same_scale ? context.r[weight.operand(1)] : post.constant_value(layer.weight_scale);
+  PostValue value = post.call(product.op()->quantized_form,
+                              {context["x"], context["w"], context.r[input.operand(2)],
+                               context.r[weight.operand(2)], context.r[input.operand(1)], weight_scale},
+                              product.attrs(), product.name());
   if (context.has("bias")) {
-    const Result biased = add_bias(context, layer, value, why);
-    if (!biased) return std::nullopt;
-    value = *biased;
+    value = add_bias(context, layer, *bias, value);
+    *why += "; bias " + bias->text;
   }
   return post.call("qnn.requantize",
                    {value, post.constant_value(accumulator_scale), post.scalar(int32_t{0}),

@@ -102,6 +102,12 @@ bool is_per_channel(const ir::Shape& shape, const ir::Shape& data, size_t axis) 
   return true;
 }
 
+AxisExtents extents_around(const ir::Shape& shape, size_t axis) {
+  AxisExtents extents{static_cast<size_t>(shape[axis]), 1};
+  for (size_t i = axis + 1; i < shape.size(); ++i) extents.inner *= static_cast<size_t>(shape[i]);
+  return extents;
+}
+
 namespace {
 
 // `rounded` is a whole number or infinite; beyond 2^53, where the sum would round, it is far outside anyway.
@@ -131,11 +137,6 @@ Quantized Quantizer::operator()(float x) const {
   // In double a float's fraction is exact, and so are both roundings.
   const double rounded = rounding == QuantizeRounding::kDivAway ? std::round(exact) : std::nearbyint(exact);
   return saturate(rounded, zero_point, dtype);
-}
-
-Quantized round_to_int32(double x) {
-  if (std::isnan(x)) return {0, false};
-  return saturate(std::nearbyint(x), 0, ir::kInt32);
 }
 
 }  // namespace qplan::passes

@@ -62,6 +62,12 @@ T entry(const ir::Constant& constant, size_t index) {
   return values[values.size() == 1 ? 0 : index];
 }
 
+// Elements of a tensor around one axis: [outer][axis][inner].
+struct AxisExtents {
+  size_t axis = 1, inner = 1;
+};
+AxisExtents extents_around(const ir::Shape& shape, size_t axis);
+
 // The layer that makes an accumulator.
 
 // The qnn.conv2d or qnn.dense whose accumulator the value is, biases added or not. Chains of biases become
@@ -112,9 +118,6 @@ struct Quantizer {
 
   Quantized operator()(float x) const;
 };
-
-// clamp(round half to even (x)) to int32, for values that were computed in double.
-Quantized round_to_int32(double x);
 
 }  // namespace qplan::passes
 

@@ -11,6 +11,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
+#include "src/packer/passes/passes.h"
 #include "src/packer/passes/signedness.h"
 #include "src/packer/pipeline/stages.h"
 
@@ -136,6 +137,9 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   LeftOut left_out;
   const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
   run();
+  for (const std::string& line : passes::explain_refusals(module->main(), context)) {
+    observer.log(QPLAN_LOG_INFO, "operators stay in float32: " + line);
+  }
   context.floats_stay = true;
   if (run_by_name("unify_signedness", module, context, observer)) run();
   // What layers that stay float have as integers.

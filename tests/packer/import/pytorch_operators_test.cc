@@ -48,6 +48,28 @@ TEST(PytorchOperators, ConvolutionOfPackedParameters) {
       "out_dtype=\"uint8\", contract=\"f32e\");\n%3\n");
 }
 
+// 1 / (2^-31 * 0.5) is 2^32: the passes see whether another scale would do.
+TEST(PytorchOperators, AConvolutionWhoseBiasInt32DoesNotHoldStaysFloat) {
+  std::string log;
+  const std::string body =
+      import_text(ArchiveBuilder("    q = torch.quantize_per_tensor(x, 4.656612873077393e-10, 3, 13)\n"
+                                 "    return ops.quantized.conv2d_relu(q, CONSTANTS.c0, 2., 7)\n")
+                      .build(),
+                  with_input({1, 2, 4, 4}), &log);
+  EXPECT_EQ(
+      body.substr(body.find("%1")),
+      "%1 = qnn.dequantize(%0, 4.656613e-10f, 3, contract=\"f32e\");\n"
+      "%2 = qnn.dequantize(const(Tensor[(2, 2, 1, 1), int8], [1, 2, 3, 4]), const(Tensor[(2), float32], "
+      "[0.5, 0.25]), 0, axis=0, contract=\"f32e\");\n"
+      "%3 = nn.conv2d(%1, %2);\n"
+      "%4 = nn.bias_add(%3, const(Tensor[(2), float32], [1, -2]));\n"
+      "%5 = qnn.quantize(%4, 2f, 7, out_dtype=\"uint8\", contract=\"f32e\", rule=\"mul_even\");\n"
+      "%6 = clip(%5, a_min=7f, a_max=255f);\n%6\n");
+  EXPECT_EQ(log,
+            "pytorch: 'net.pt': int32 might not hold the sums of 1 layer, biases included: imported as float "
+            "operators between quantise nodes\n");
+}
+
 TEST(PytorchOperators, ConvolutionsWindowComesFromItsConfiguration) {
   ArchiveBuilder builder(std::string(kQuantize) +
                          "    return ops.quantized.conv2d(q, CONSTANTS.c0, 2., 7)\n");

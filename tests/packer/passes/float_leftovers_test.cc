@@ -43,6 +43,27 @@ TEST(FloatLeftovers, NamesTheReasonOfAnExtraCondition) {
       "values, '' and 'b'");
 }
 
+TEST(FloatLeftovers, RefusalsAreThoseOfPatternsThatMatch) {
+  const auto refusals = [](const std::string& bias, bool keep_float) {
+    const ir::Module module =
+        parse_main(kData, kDequantize +
+                              "  %1 = qnn.dequantize(const(Tensor[(1, 1, 1, 1), int8], [2]), 0.5f, 0);\n"
+                              "  %2 = nn.conv2d(%0, %1);\n"
+                              "  %3 = nn.bias_add(%2, const(Tensor[(1), float32], [" +
+                              bias + "]));\n  qnn.quantize(%3, 1f, 0, name=\"q\")\n");
+    passes::PassContext context;
+    context.keep_float = keep_float;
+    return passes::explain_refusals(module.main(), context);
+  };
+  EXPECT_EQ(refusals("1e10", false),
+            std::vector<std::string>{
+                "rewrite 'lower_conv2d': qnn.quantize 'q': the pattern matches, but int32 does not hold the "
+                "accumulator of channel 0: its bias 1e+10 is 4e+10 steps of input scale times weight scale, "
+                "and its products add from -262 to 248"});
+  EXPECT_TRUE(refusals("1", false).empty());  // it fires
+  EXPECT_TRUE(refusals("1e10", true).empty());
+}
+
 TEST(FloatLeftovers, OperatorsOfTwoTensorsWithoutAKernelAreSaidInASentence) {
   for (const std::string name : {"minimum", "maximum", "divide"}) {
     EXPECT_EQ(

@@ -62,13 +62,68 @@ TEST(QdqLayers, AFloatBiasIsRoundedHalfToEven) {
   EXPECT_EQ(lower(kData, conv(kPerTensor, kFloatBias, kF32e)), lowered("const(Tensor[(2), int32], [2, -8])"));
 }
 
-TEST(QdqLayers, WhatSaturatesInABiasIsCounted) {
-  const std::string bias = "  %b = nn.bias_add(%2, const(Tensor[(2), float32], [3, 1e9]));\n";
-  EXPECT_EQ(lower(kData, conv(kPerTensor, bias, kF32e)),
-            lowered("const(Tensor[(2), int32], [24, 2147483647])"));
-  EXPECT_EQ(log_of("qdq_to_integer", kData, conv(kPerTensor, bias, kF32e)),
+std::string float_bias(const std::string& values) {
+  return "  %b = nn.bias_add(%2, const(Tensor[(2), float32], [" + values + "]));\n";
+}
+
+// Steps are 0.125. The weights of channel 1 are 3 and 4, those of the input 155 at most and -100 at least:
+// the products add from -700 to 1085.
+TEST(QdqLayers, ABiasThatInt32HoldsWithAllProductsIsRounded) {
+  EXPECT_EQ(lower(kData, conv(kPerTensor, float_bias("3, 268435312"), kF32e)),
+            lowered("const(Tensor[(2), int32], [24, 2147482496])"));
+  EXPECT_EQ(lower(kData, conv(kPerTensor, float_bias("3, -268435360"), kF32e)),
+            lowered("const(Tensor[(2), int32], [24, -2147482880])"));
+  EXPECT_EQ(log_of("qdq_to_integer", kData, conv(kPerTensor, float_bias("3, 268435312"), kF32e)),
+            std::vector<std::string>{"lower_conv2d: 'q': contract f32e; bias 2 values rounded half to even"});
+}
+
+TEST(QdqLayers, ALayerWhoseBiasInt32DoesNotHoldStays) {
+  EXPECT_EQ(lower(kData, conv(kPerTensor, float_bias("3, 268435328"), kF32e)), "unchanged");
+  EXPECT_EQ(lower(kData, conv(kPerTensor, float_bias("3, -268435376"), kF32e)), "unchanged");
+  EXPECT_EQ(
+      why_not("qdq_to_integer", "lower_conv2d", kData, conv(kPerTensor, float_bias("3, 1e9"), kF32e)),
+      "qnn.quantize 'q': the pattern matches, but int32 does not hold the accumulator of channel 1: its "
+      "bias 1e+09 is 8e+09 steps of input scale times weight scale, and its products add from -700 to "
+      "1085");
+}
+
+// As it is, with products on top: 2147483647 + 1085.
+TEST(QdqLayers, ALayerWhoseIntegerBiasLeavesNoRoomStays) {
+  const auto bias = [](const std::string& value) {
+    return "  %3 = qnn.dequantize(const(Tensor[(2), int32], [10, " + value +
+           "]), 0.125f, 0);\n  %b = nn.bias_add(%2, %3);\n";
+  };
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias("2147482562"), kF32e)),
+            lowered("const(Tensor[(2), int32], [10, 2147482562])"));
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias("2147482563"), kF32e)), "unchanged");
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias("-2147482948"), kF32e)),
+            lowered("const(Tensor[(2), int32], [10, -2147482948])"));
+  EXPECT_EQ(lower(kData, conv(kPerTensor, bias("-2147482949"), kF32e)), "unchanged");
+}
+
+// Channel 1 has weights that are their zero point. With a step of 0.25 the bias 1e9 is 4e9 steps, with four
+// times that 1e9: at most 2^30.
+TEST(QdqLayers, ADeadChannelGetsAScaleThatItsBiasFits) {
+  const std::string weights = "const(Tensor[(2, 2, 1, 1), uint8], [9, 7, 8, 8])";
+  const std::string body = conv(weights + ", 0.5f, 8", float_bias("3, -1e9"), kF32e);
+  EXPECT_EQ(lower(kData, body),
+            "%0 = qnn.conv2d(%x, " + weights +
+                ", 100, 8, 0.5f, const(Tensor[(2), float32], [0.5, 2]), padding=[1, 1]);\n"
+                "%1 = nn.bias_add(%0, const(Tensor[(2), int32], [12, -1000000000]));\n"
+                "%2 = qnn.requantize(%1, const(Tensor[(2), float32], [0.25, 1]), 0, 0.125f, 7, axis=1, "
+                "out_dtype=\"uint8\", contract=\"f32e\");\n%2\n");
+  EXPECT_EQ(log_of("qdq_to_integer", kData, body),
             std::vector<std::string>{
-                "lower_conv2d: 'q': contract f32e; bias 2 values rounded half to even, 1 saturated"});
+                "lower_conv2d: 'q': contract f32e; bias 2 values rounded half to even, for which 1 channel "
+                "without weights has another scale"});
+}
+
+TEST(QdqLayers, WeightsWithDifferentZeroPointsStay) {
+  EXPECT_EQ(
+      why_not("qdq_to_integer", "lower_conv2d", kData,
+              conv(kWeights + ", " + kScales + ", const(Tensor[(2), int32], [0, 1]), axis=0", "", kF32e)),
+      "qnn.quantize 'q': the pattern matches, but the weights Tensor[(2, 2, 1, 1), int8] have different "
+      "zero points per channel, expected the same for all");
 }
 
 TEST(QdqLayers, ABiasOfNearlyTheSameScaleIsKept) {

@@ -60,13 +60,6 @@ TEST(Rounding, Int32Saturates) {
   EXPECT_EQ(quantizer(NAN).value, 0);
 }
 
-TEST(Rounding, DoublesRoundHalfToEvenAndSaturate) {
-  EXPECT_EQ(passes::round_to_int32(2.5).value, 2);
-  EXPECT_EQ(passes::round_to_int32(-3.5).value, -4);
-  EXPECT_EQ(passes::round_to_int32(3e9).value, std::numeric_limits<int32_t>::max());
-  EXPECT_TRUE(passes::round_to_int32(-3e9).saturated);
-}
-
 TEST(Rounding, TheRuleOfANodeGoesBeforeItsContract) {
   const auto rule_of = [](const std::string& attrs) {
     const ir::Module module =

@@ -131,7 +131,7 @@ TEST(CpuRefusals, ExplainListsThem) {
                                              "text", options, ExplainFormat::kText);
   EXPECT_TRUE(mentions(explained,
                        "not on cpu: axis 1, the kernel needs the last one [cpu.softmax.axis]; "
-                       "nothing to change in the model"))
+                       "pack a model of quantise and dequantise nodes with --keep-float"))
       << explained;
 }
 

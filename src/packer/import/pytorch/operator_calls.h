@@ -20,9 +20,9 @@ namespace qplan::pt {
 
 // Counters of one import, for its log.
 struct BiasCounts {
-  uint64_t total = 0;      // values made from float32
-  uint64_t truncated = 0;  // of these, what torch.onnx.export's truncation would make another number
-  uint64_t saturated = 0;  // did not fit int32
+  uint64_t total = 0;         // values made from float32
+  uint64_t truncated = 0;     // of these, what torch.onnx.export's truncation would make another number
+  uint64_t float_layers = 0;  // layers whose sums int32 might not hold
 };
 
 struct Argument {

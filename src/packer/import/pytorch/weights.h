@@ -1,5 +1,4 @@
-// The parts that convolutions and linear layers share: packed parameters, the bias, and the path
-// from the accumulator to the output.
+// The parts that convolutions and linear layers share: packed parameters, weights and the clamp.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_WEIGHTS_H_
 
@@ -36,20 +35,6 @@ struct Weights {
 };
 // Unsupported unless the tensor is qint8 and quantised along axis 0 or as a whole.
 Weights read_weights(OpContext& op, Ref tensor, size_t rank);
-
-// The operands of qnn.conv2d and qnn.dense.
-std::vector<ir::ValueId> matmul_operands(OpContext& op, const Flow& input, const Weights& weights);
-
-struct MatmulTail {
-  Ref bias;  // None: zeros
-  Flow input;
-  const Weights& weights;
-  int64_t channel_axis;  // of the accumulator
-  QuantParams output;
-  bool relu;
-};
-// accumulator -> nn.bias_add -> qnn.requantize -> clip where the activation needs one.
-Ref emit_tail(OpContext& op, ir::ValueId accumulator, const MatmulTail& tail);
 
 // A transposed convolution; each list has the value of the height, then of the width.
 struct TransposedConv {

@@ -377,7 +377,9 @@ NodeSequence match_softmax(const Lowering& lowering, uint32_t node) {
 std::vector<Constraint> constraints_of_softmax() {
   const std::string prefix = "cpu.softmax.";
   return {contract_among(prefix, kSoftmaxContracts),
-          {prefix + "axis", "the axis is the last one", kNothingToChange,
+          {prefix + "axis", "the axis is the last one",
+           "pack a model of quantise and dequantise nodes with --keep-float, which computes it in float; "
+           "otherwise transpose its tensor",
            [](const Matched& match) -> std::string {
              const ir::Node& node = *node_of(match);
              const size_t rank = match.lowering.type(node.operands[unary::kData]).shape.size();
