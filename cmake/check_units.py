@@ -1,9 +1,10 @@
 """Names that compiling files together could mix up.   usage: check_units.py SOURCE_DIR
 
-cmake/QplanUnity.cmake compiles files of one folder together. Where two of them define one name in their anonymous
-namespaces, most pairs do not compile. What does compile, and may change what a program does without a word, is a
-constant, an enumerator or a type of an anonymous namespace that another file of the folder uses for a name of an outer
-namespace. Each is reported: "FILE: 'kName' is also mentioned by FILE"; rename the first.
+cmake/QplanUnity.cmake compiles files of one target together. Where two of them define one name in the anonymous namespaces
+of one namespace, most pairs do not compile. What does compile, and may change what a program does without a word, is a
+constant, an enumerator or a type of an anonymous namespace that another file of the target, in the same namespace or one
+inside it, uses for a name of an outer namespace. Each is reported: "FILE: 'kName' is also mentioned by FILE"; rename the
+first.
 
 Left alone: names that the other file defines itself, anywhere, and those that a using declaration brought in.
 """
@@ -11,7 +12,10 @@ import os
 import re
 import sys
 
-ROOTS = ("src/packer", "src/vta", "src/ethosu", "src/npu_sim", "tools")
+# The folders of each target whose files are compiled together.
+TARGETS = (("src/packer", "src/vta/compiler", "src/ethosu/compiler"),
+           ("src/vta/sim", "src/ethosu/sim", "src/npu_sim"),
+           ("tools",))
 NAME = re.compile(r"^k?[A-Z]\w*$")
 
 
@@ -32,8 +36,24 @@ def block_after(code, begin):
     return code[begin:end - 1]
 
 
+def namespaces_of(code):
+    """Each namespace that a file opens, as (its full name, its content); "" is the global one."""
+    found = [("", code)]
+    for match in re.finditer(r"\bnamespace\s+([\w:]+)\s*\{", code):
+        found.append((match[1], block_after(code, match.end())))
+    return found
+
+
 def own_names(code):
-    """Constants, enumerators and types that the anonymous namespaces of a file define."""
+    """Constants, enumerators and types that the anonymous namespaces of a file define, with the namespaces around them."""
+    names = set()
+    for space, content in namespaces_of(code):
+        names.update((space, name) for name in anonymous_names(content))
+    return {(space, name) for space, name in names
+            if not any(other.startswith(space) and other != space and (other, name) in names for other, _ in names)}
+
+
+def anonymous_names(code):
     names = set()
     for match in re.finditer(r"\bnamespace\s*\{", code):
         for enumerators in re.finditer(r"\benum\b(?!\s+class)[\w\s:]*\{([^}]*)\}", block_after(code, match.end())):
@@ -54,27 +74,39 @@ def own_names(code):
     return names
 
 
-def check(root):
-    problems = []
-    for top in ROOTS:
+def is_inside(space, outer):
+    return outer in ("", space) or space.startswith(outer + "::")
+
+
+def check_target(root, folders):
+    codes = {}
+    for top in folders:
         for folder, _, files in sorted(os.walk(os.path.join(root, top))):
-            codes = {}
             for name in sorted(files):
                 if name.endswith(".cc"):
                     with open(os.path.join(folder, name), encoding="utf-8") as file:
-                        codes[name] = code_of(file.read())
-            names = {name: own_names(code) for name, code in codes.items()}
-            for name in codes:
-                for own in sorted(names[name]):
-                    mention = re.compile(r"(?<![\w.>:])%s\b" % own)
-                    definition = re.compile(r"\b(?:struct|class|enum|union|using)\s+(?:class\s+)?(?:[\w:]+::)?%s\b|\b%s\s*(?:\[[^\]]*\]\s*)*[={]" % (own, own))
-                    for other, text in codes.items():
-                        if other == name or own in names[other] or definition.search(text):
-                            continue
-                        if mention.search(text):
-                            path = os.path.relpath(os.path.join(folder, name), root)
-                            problems.append("%s: '%s' is also mentioned by %s" % (path, own, other))
+                        codes[os.path.relpath(os.path.join(folder, name), root)] = code_of(file.read())
+    names = {path: own_names(code) for path, code in codes.items()}
+    # What a file says in each of its namespaces, and the words of it all, to be quick.
+    spaces = {path: namespaces_of(code) for path, code in codes.items()}
+    words = {path: set(re.findall(r"\w+", code)) for path, code in codes.items()}
+    problems = []
+    for path in codes:
+        for outer, own in sorted(names[path]):
+            mention = re.compile(r"(?<![\w.>:])%s\b" % own)
+            definition = re.compile(r"\b(?:struct|class|enum|union|using)\s+(?:class\s+)?(?:[\w:]+::)?%s\b|\b%s\s*(?:\[[^\]]*\]\s*)*[={]" % (own, own))
+            for other, text in codes.items():
+                if other == path or own not in words[other] or definition.search(text):
+                    continue
+                if any(name == own for _, name in names[other]):
+                    continue
+                if any(mention.search(content) for space, content in spaces[other] if is_inside(space, outer)):
+                    problems.append("%s: '%s' is also mentioned by %s" % (path, own, other))
     return problems
+
+
+def check(root):
+    return [problem for folders in TARGETS for problem in check_target(root, folders)]
 
 
 def main():

@@ -25,14 +25,14 @@ class CheckUnits(unittest.TestCase):
     def refused(self, own, other, name):
         status, message = check(own, other)
         self.assertEqual(status, 1, message)
-        self.assertIn(f"src/packer/passes/own.cc: '{name}' is also mentioned by other.cc", message)
+        self.assertIn(f"src/packer/passes/own.cc: '{name}' is also mentioned by src/packer/passes/other.cc", message)
 
     def accepted(self, own, other, **options):
         status, message = check(own, other, **options)
         self.assertEqual(status, 0, message)
 
     def test_constants(self):
-        self.refused(LIMIT, "bool fits(uint32_t n) { return n < kLimit; }", "kLimit")
+        self.refused(LIMIT, "namespace qplan::pass {\nbool fits(uint32_t n) { return n < kLimit; }\n}", "kLimit")
         self.refused("namespace {\nconstexpr int kSizes[] = {1, 2};\n}", "int f() { return kSizes[0]; }", "kSizes")
 
     def test_enumerators(self):
@@ -56,8 +56,19 @@ class CheckUnits(unittest.TestCase):
         self.accepted(LIMIT, 'const char* f() { return "kLimit"; }  // kLimit')
         self.accepted("namespace {\nstruct Outer {\n  struct Inner {};\n};\n}", "void g(Inner inner);")
 
-    def test_other_folders_and_files_without_anonymous_namespace(self):
-        self.accepted(LIMIT, "bool fits(uint32_t n) { return n < kLimit; }", folders=("src/packer/passes", "src/packer/op"))
+    def test_namespaces(self):
+        use = "bool fits(uint32_t n) { return n < kLimit; }"
+        self.refused(LIMIT, "namespace qplan::pass::detail {\n" + use + "\n}", "kLimit")
+        self.accepted(LIMIT, "namespace qplan::passes {\n" + use + "\n}")
+        self.accepted(LIMIT, "namespace qplan {\n" + use + "\n}")
+
+    def test_folders_of_one_target_and_of_two(self):
+        use = "namespace qplan::pass {\nbool fits(uint32_t n) { return n < kLimit; }\n}"
+        status, message = check(LIMIT, use, folders=("src/packer/passes", "src/packer/op"))
+        self.assertEqual(status, 1, message)
+        self.accepted(LIMIT, use, folders=("src/packer/passes", "tools"))
+
+    def test_files_without_anonymous_namespace(self):
         self.accepted("namespace qplan {\nconstexpr int kLimit = 8;\n}", "int f() { return kLimit; }")
 
 

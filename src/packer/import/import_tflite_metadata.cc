@@ -24,7 +24,7 @@ using tfl::ModelFile;
 
 // Limits for the labels of all outputs together: one small file may serve as the labels of each output.
 // ImageNet, among the largest sets of classes, has 21,841.
-constexpr size_t kMaxLabels = 100'000;
+constexpr size_t kMaxLabelNames = 100'000;
 constexpr size_t kMaxLabelBytes = size_t{4} << 20;
 // Means and standard deviations of all inputs together.
 constexpr size_t kMaxNumbers = 65'536;
@@ -59,7 +59,7 @@ class LabelFiles {
     const auto end_line = [&] {
       ++num_empty;
       if (line.empty()) return;
-      if (num_empty > kMaxLabels - names_) refuse(name, cat("more than ", kMaxLabels, " names"), kMaxLabels);
+      if (num_empty > kMaxLabelNames - names_) refuse(name, cat("more than ", kMaxLabelNames, " names"), kMaxLabelNames);
       names_ += num_empty;
       for (; num_empty > 1; --num_empty) lines.push_back("");
       lines.push_back(line);

@@ -11,9 +11,6 @@
 namespace qplan::vta::compiler {
 namespace {
 
-// As tile.cc: what an instruction is taken to cost beside its work.
-constexpr int64_t kInstructionCycles = 16;
-
 [[noreturn]] void refuse(const Pool& pool, const std::string& reason) {
   throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("vta: '", pool.name, "': ", reason));
 }

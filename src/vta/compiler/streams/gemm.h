@@ -14,6 +14,12 @@
 
 namespace qplan::vta::compiler {
 
+// The rules of src/vta/isa/vta.h charge for what an instruction works on, not for the instruction. Tiles
+// are chosen as if each took this much more: its fetch (16 bytes) and the latency of the arithmetic that a
+// new one starts with. Without it the smallest tiles would always look best, and streams would be as long as
+// the data.
+inline constexpr int64_t kInstructionCycles = 16;
+
 // A layer as far as its tiles depend on it.
 struct TileProblem {
   Geometry geometry;

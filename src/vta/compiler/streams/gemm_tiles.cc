@@ -8,11 +8,6 @@
 namespace qplan::vta::compiler {
 namespace {
 
-// The rules of src/vta/isa/vta.h charge for what an instruction works on, not for the instruction. Tiles
-// are chosen as if each took this much more: its fetch (16 bytes) and the latency of the arithmetic that a
-// new one starts with. Without it the smallest tiles would always look best, and streams would be as long as
-// the data.
-constexpr int64_t kInstructionCycles = 16;
 constexpr int64_t kRequantizationInstructions = 30;  // of a tile, resets included, roughly
 // Loads come in bursts and wait for slots: of what could overlap, this part is taken not to (1 / 8).
 constexpr int64_t kOverlapLoss = 8;
