@@ -256,19 +256,6 @@ std::string node_text(const NodeReport& node, uint32_t index) {
   return node.name.empty() ? cat(node.op, " (%", index, ")") : cat(node.op, " '", node.name, "'");
 }
 
-std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& unit) {
-  const uint32_t first = unit.nodes.front();
-  const NodeReport& node = explain.nodes[first];
-  const std::string name = node.name.empty() ? cat("%", first) : node.name;
-  std::vector<std::string> lines;
-  for (const TargetVerdict& verdict : unit.verdicts) {
-    for (const target::Reason& reason : verdict.reasons) {
-      lines.push_back(cat(verdict.target, ": '", name, "' stays on '", unit.target, "': ", tail(reason)));
-    }
-  }
-  return lines;
-}
-
 std::string Explain::summary() const {
   uint64_t macs = 0;
   for (const DeviceReport& device : devices) macs += device.macs;

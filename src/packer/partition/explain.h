@@ -125,8 +125,6 @@ Explain parse_explain(std::string_view json);
 
 // "qnn.conv2d 'block3/conv'", or "qnn.conv2d (%12)".
 std::string node_text(const NodeReport& node, uint32_t index);
-// "vta: 'softmax_1' stays on the CPU: ... [vta.op.softmax]; nothing to change in the model" for each reason.
-std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& unit);
 
 // The placement as one HTML page: the graph drawn, the figures in tables, the reasons beside them.
 

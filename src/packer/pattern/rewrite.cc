@@ -56,24 +56,6 @@ std::unique_ptr<ir::Function> rewrite_once(const ir::Function& function, std::sp
   });
 }
 
-std::unique_ptr<ir::Function> rewrite_to_fixpoint(const ir::Function& function,
-                                                  std::span<const Rewrite> rewrites, const Fired& fired,
-                                                  uint32_t max_visits) {
-  std::string last;
-  const Fired remember = [&](std::string_view rewrite, std::string_view node, std::string_view why) {
-    last = cat("'", rewrite, "' at '", node, "'");
-    if (fired) fired(rewrite, node, why);
-  };
-  std::unique_ptr<ir::Function> result;
-  for (uint32_t visit = 0; visit < max_visits; ++visit) {
-    std::unique_ptr<ir::Function> next = rewrite_once(result ? *result : function, rewrites, remember);
-    if (next == nullptr) return result;
-    result = std::move(next);
-  }
-  throw PackError(QPLAN_INTERNAL, cat("rewrites of function '", function.name(), "' still fire after ",
-                                      max_visits, " visits; the last was ", last));
-}
-
 std::string why_not(const Rewrite& rewrite, const ir::Function& function, ir::ValueId value) {
   Rebuild r(function);
   const std::optional<PreNode> node = r.pre().producer(PreValue{value});

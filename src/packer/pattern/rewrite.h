@@ -98,10 +98,6 @@ using Fired = std::function<void(std::string_view rewrite, std::string_view node
 // built waits for the next visit.
 std::unique_ptr<ir::Function> rewrite_once(const ir::Function& function, std::span<const Rewrite> rewrites,
                                            const Fired& fired);
-// Visits until none fires. PackError (QPLAN_INTERNAL) naming the last rewrite after max_visits.
-std::unique_ptr<ir::Function> rewrite_to_fixpoint(const ir::Function& function,
-                                                  std::span<const Rewrite> rewrites, const Fired& fired,
-                                                  uint32_t max_visits = 1000);
 
 // Why the rewrite does not fire at the value: the pattern's near miss, or the reason its callback gave; empty
 // when it fires. For a function that is thrown away: nothing is changed.

@@ -17,6 +17,19 @@ using qplan::partition_test::parse_main;
 using qplan::partition_test::plain_text;
 using qplan::partition_test::refusal;
 
+// "vta: 'softmax_1' stays on 'cpu': ... [vta.op.softmax]; nothing to change in the model" for each reason.
+std::vector<std::string> reason_lines(const Explain& explain, const UnitReport& unit) {
+  const NodeReport& node = explain.nodes[unit.nodes.front()];
+  std::vector<std::string> lines;
+  for (const TargetVerdict& verdict : unit.verdicts) {
+    for (const target::Reason& reason : verdict.reasons) {
+      lines.push_back(verdict.target + ": '" + node.name + "' stays on '" + unit.target + "': " +
+                      reason.text + " [" + reason.id + "]" + (reason.hint.empty() ? "" : "; " + reason.hint));
+    }
+  }
+  return lines;
+}
+
 // MobileNet's float head: conv2d, bias_add, clip, depthwise conv2d, bias_add, clip.
 ir::Module float_head() {
   return parse_main(
