@@ -12,7 +12,7 @@ option(QPLAN_UNITY "Compile several files of the packer, the command and the tes
 # Users of qplan and CI compile everything once, so units are large: the packer takes two thirds of the processor time
 # that it takes by folders, and up to 1.3 GB of memory for a unit. Developers compile again what a change touches, so
 # units are small.
-set(default_unity_size 48)
+set(default_unity_size 56)
 if(QPLAN_BUILD_TESTS OR QPLAN_FUZZ_TARGETS)
   set(default_unity_size 6)
 endif()
