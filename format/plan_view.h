@@ -98,8 +98,8 @@ class PlanView {
   }
   // Null when absent. name null: "main".
   const Function* find_function(const char* name) const;
-  // Up to the last one that is no constant: plans for small devices have their constants behind it, whose
-  // addresses no session keeps.
+  // Tensors up to the last one that is not a constant. Plans for small devices have their constants after
+  // it, whose addresses no session keeps.
   uint32_t num_leading_tensors() const;
   bool is_constant(uint32_t tensor_index) const { return is_constant_bank(tensor(tensor_index).bank()); }
   bool is_constant_bank(uint32_t i) const { return (constant_banks_ >> i & 1) != 0; }

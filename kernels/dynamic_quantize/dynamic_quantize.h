@@ -1,4 +1,4 @@
-// dynamic_quantize, dynamic_dequantize: what stands before and behind a layer of 8-bit weights and float32
+// dynamic_quantize, dynamic_dequantize: the steps before and after a layer of 8-bit weights and float32
 // activations (TFLite's hybrid layers). The layer between them is conv2d, depthwise_conv2d or fully_connected
 // under ACC32, with zero points of 0.
 //

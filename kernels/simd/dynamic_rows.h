@@ -21,7 +21,7 @@ inline void find_ends(const float* x, uint64_t count, float* least, float* most)
     low = if_less(v, low, v, low);
     high = if_less(high, v, v, high);
   }
-  if (i < count) {  // with zeros behind them
+  if (i < count) {  // with zeros after them
     const VecF32 v = load_reals(x + i, static_cast<uint32_t>(count - i));
     low = if_less(v, low, v, low);
     high = if_less(high, v, v, high);

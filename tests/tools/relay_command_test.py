@@ -116,7 +116,7 @@ class Rewrites(CommandTest):
 
     def test_unknown_names_are_listed(self):
         self.refused(1, ["why not: no rewrite 'nothing'; known: quantize_constant"], "import", DIGITS, "--why-not", "nothing")
-        self.refused(1, ["skip: no pass or rewrite 'nothing'; known: fold_constants", "fold_zero_point"], "import", DIGITS,
+        self.refused(1, ["skip: no pass or rewrite 'nothing'; known: fold_recurrence, fold_constants", "fold_zero_point"], "import", DIGITS,
                      "--canonical", "--skip", "dead_code,nothing")
 
     def test_options_that_a_model_has_no_use_for_are_refused(self):

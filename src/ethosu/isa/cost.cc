@@ -110,8 +110,8 @@ uint64_t kernel_cycles(const Config& config, const Kernel& k) {
 }
 
 uint64_t transfer_cycles(const Config& config, uint64_t bytes) {
-  // The memory behind the second interface is slower: flash at an eighth (U55), DRAM at about a quarter
-  // (U65).
+  // The memory at the second interface is slower: flash has an eighth of the rate (U55), DRAM about a
+  // quarter (U65).
   const uint64_t slower = config.is_u65 ? 4 : 8;
   return kTransferLatency + bytes * slower / config.bytes_per_cycle;
 }

@@ -24,7 +24,7 @@ struct CustomAttributes {
   std::string name;  // of the operator: "TFLite_Detection_PostProcess"
   std::vector<CustomOption> options;
   std::vector<ir::TensorType> outputs;
-  // Of inputs, then of outputs, as many; scale 0: not quantised.
+  // One for each input, then one for each output; a scale of 0 says that the tensor is not quantised.
   std::vector<float> scales;
   std::vector<int32_t> zero_points;
   uint64_t scratch_bytes = 0;

@@ -283,8 +283,8 @@ constexpr Figures kFigures[] = {
 
 const CpuCosts* find_figures(std::string_view arch, uint32_t isa) {
   constexpr std::string_view kCortexM = "cortex-m";  // and cores of it: cortex-m4
-  // Of RV32IMC, which has as many registers and single multiply-accumulates in two instructions, none are
-  // measured.
+  // RV32IMC was not measured. It has as many registers, and a single multiply-accumulate takes two
+  // instructions.
   if (arch.starts_with(kCortexM) || arch == "rv32imc") arch = kCortexM;
   for (const Figures& figures : kFigures) {
     if (arch == figures.arch && isa == figures.isa) return &figures.costs;

@@ -34,7 +34,7 @@ struct DraftValue {
   ir::ConstantRef constant;  // kConstant; later also of what is bound or synthesised
   uint32_t node = 0;         // kResult: which node's, which of its results
   uint32_t result_index = 0;
-  std::string_view comment;  // "ty=Tensor[(1, 3), int8] " behind it, not parsed
+  std::string_view comment;  // "ty=Tensor[(1, 3), int8] " after it, not parsed
 
   bool known() const { return shape && dtype; }
   ir::TensorType type() const { return {*dtype, *shape}; }

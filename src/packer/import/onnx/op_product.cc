@@ -280,7 +280,7 @@ Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& 
   return op.reshape(all, shape);
 }
 
-// Of two tensors of matrices that the network computes: [..., m, k] and [..., k, n].
+// Multiplies two tensors of matrices that the network computes: [..., m, k] and [..., k, n].
 using Matmul = std::function<Value(const Value& a, const Value& b)>;
 
 // MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result. matmul: null

@@ -42,7 +42,7 @@ void import_rfft2d(OpContext& op) {
   constexpr int64_t kMaxLength = 4096;
   const int64_t n = length[1], extent = shape.back();
   if (n < 1 || n > kMaxLength) throw Unsupported{"a transform of " + std::to_string(n) + " elements"};
-  // Of several rows the first one counts, of longer rows the beginning; shorter ones end in zeros.
+  // The first of several rows counts. Longer rows are cut, shorter ones end in zeros.
   ir::Ints end = shape;
   end[end.size() - 2] = 1;
   end.back() = std::min(n, extent);

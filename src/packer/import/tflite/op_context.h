@@ -27,8 +27,8 @@ class Graph {
  public:
   Graph(ModelFile& file, ir::Function& function, const LogFunction& log)
       : file_(file), function_(function), log_(log), values_(file.num_tensors()) {}
-  // Of a subgraph of the caller's file that an operator of the caller runs; its values enter the same
-  // function.
+  // The graph of a subgraph of the caller's file that an operator of the caller runs. Its values enter the
+  // same function.
   Graph(Graph& caller, ModelFile& file);
 
   ModelFile& file() const { return file_; }
@@ -177,7 +177,7 @@ class OpContext {
     if (found == nullptr) missing_options(tflite::BuiltinOptionsTraits<Options>::enum_value);
     return *found;
   }
-  // Of an operator that is not TFLite's; may be empty.
+  // The options of an operator that is not TFLite's; may be empty.
   std::span<const uint8_t> custom_options() const {
     if (op_.custom_options() == nullptr) return {};
     return {op_.custom_options()->data(), op_.custom_options()->size()};

@@ -38,7 +38,7 @@ void import_operator(Graph& graph, size_t index, const std::string& caller) {
     if (row == nullptr) throw Unsupported{""};
     row->import_op(context);
   } catch (const Unsupported& use) {
-    // Of an operator inside a loop inside a loop the inner one is named already.
+    // The reason names the inner loop already if the operator is in a loop inside a loop.
     if (use.reason.find(" inside ") != std::string::npos) throw;
     refuse_inside(name, caller, use.reason);
   }

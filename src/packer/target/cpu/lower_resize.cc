@@ -12,7 +12,7 @@
 namespace qplan::target::cpu {
 namespace {
 
-// Of each output of an axis: the positions of its neighbours, and the weight of the second one.
+// The positions of the two neighbours of each output along an axis, and the weight of the second one.
 struct Neighbours {
   std::vector<int32_t> first, second;
   std::vector<float> weight;
