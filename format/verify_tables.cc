@@ -84,6 +84,8 @@ class TableVerifier {
     // A reference takes four bytes and leads to at most three tables.
     if (depth_ == kMaxTableDepth || ++num_tables_ > size_ || !is_scalar(at, 4)) return false;
     const uint32_t vtable = at - read<uint32_t>(at);  // the difference is signed
+    // Lists are at even places. What is known of a list at an odd one, below, is known of none.
+    if (vtable % 2 != 0) return false;
     const KnownFields* known = known_fields(at, vtable, kind);
     if (known == nullptr) return false;
     uint32_t slot = vtable + 4;
@@ -109,7 +111,7 @@ class TableVerifier {
   // modulo 8: where they have `extent` bytes, their fields are within the buffer and aligned. Tables of a
   // kind share few lists, so that most need no look at each field.
   struct KnownFields {
-    uint32_t vtable = 1;   // which no table has: lists are at even places
+    uint32_t vtable = 1;   // which no table has: table() refuses odd places
     uint32_t extent : 18;  // at most 2^16 + 8
     uint32_t key : 9;      // kind, and the remainder's bit
    uint32_t slots : 5;     // up to the last reference
