@@ -59,7 +59,8 @@ inline HybridLstmScratch hybrid_lstm_scratch(const FloatLstmArgs& a, void* scrat
 inline void hybrid_lstm_product(const FloatLstmArgs& a, const void* weights, uint32_t count,
                                 const HybridLstmScratch& s, int32_t* sums) {
   constexpr size_t kNoOffset[1] = {0};
-  for (uint32_t k = count; k % 4 != 0; ++k) s.row[k] = 0;
+  // The product adds 128 to each byte. What stands in the weights after a row is multiplied by 0.
+  for (uint32_t k = count; k % 4 != 0; ++k) s.row[k] = -128;
   Gemm product;
   product.contract = Contract::kAcc32;
   product.weights = static_cast<const int8_t*>(weights);
