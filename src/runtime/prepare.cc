@@ -58,6 +58,9 @@ class Preparation {
   __attribute__((noinline)) qplan_status finish() {
     if (!check_outputs_written()) return error_.status();
     show_hidden_tensors();
+    // A caller that writes no input finds no addresses in it.
+    if (tensors_ != nullptr)
+      memset(static_cast<void*>(tensors_), 0, plan_.num_tensors() * sizeof(StepTensor));
     return QPLAN_OK;
   }
 
@@ -634,7 +637,7 @@ class Preparation {
   const size_t arena_bytes_;
   // Of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
-  const StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
+  StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "format/memory_layout.h"
 #include "src/base/blob_format.h"
 #include "src/packer/inspect/inspect.h"
@@ -80,23 +82,56 @@ bool is_for_core(const PlanView& view, const std::string& core) {
   return false;
 }
 
+// Whether the step is of the kernels that integer networks mostly have, whose stack was measured with four of
+// them. Others, and those that scale in float (F32E), take a little more.
+bool is_of_measured_kernels(const format::KernelStep& step) {
+  const auto is_integer = [](const auto* params) { return params->contract() == format::Contract_TFL2; };
+  switch (step.kernel()) {
+    case kKernel_conv2d:
+    case kKernel_depthwise_conv2d:
+      return is_integer(step.params_as_Conv2dParams());
+    case kKernel_fully_connected:
+      return is_integer(step.params_as_FullyConnectedParams());
+    case kKernel_avg_pool2d:
+      return is_integer(step.params_as_Pool2dParams());
+    case kKernel_add:
+      return is_integer(step.params_as_AddParams());
+    case kKernel_softmax:
+    case kKernel_copy:
+      return true;
+    case kKernel_chain: {
+      const auto* layers = step.params_as_CascadeParams()->layers();
+      return std::all_of(layers->begin(), layers->end(),
+                         [](const format::KernelStep* layer) { return is_of_measured_kernels(*layer); });
+    }
+    default:
+      return false;
+  }
+}
+
 // The deepest stack of a session on a device of 32 bits, below the caller's frame: measured with a painted
 // stack (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded
-// up: on Cortex-M4 to the next multiple of 8, elsewhere the greatest of all cores to the next multiple of 32.
-// tests/firmware compares it with the images of the models of docs/firmware.md, on Cortex-M and RISC-V. open:
-// with qplan_session_init. Cascades that do not keep the arguments of their layers in scratch memory have
-// them on the stack.
+// up: of those kernels on a Cortex-M4 to the next multiple of 8, elsewhere the greatest of all cores and
+// models to the next multiple of 32. tests/firmware compares it with the images of the models of
+// docs/firmware.md, on Cortex-M and RISC-V. open: with qplan_session_init. Cascades that do not keep the
+// arguments of their layers in scratch memory have them on the stack. Init has the arguments of a step, and
+// of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
 Json stack_json(const PlanView& view, const format::Function& main) {
-  bool has_cascades = false, has_args_on_stack = false;
+  bool has_cascades = false, has_args_on_stack = false, is_measured = is_for_core(view, "cortex-m4");
   for (uint32_t i = 0; i < main.num_steps(); ++i) {
     const uint32_t index = main.first_step() + i;
-    if (view.npu_step(index) != nullptr || view.step(index).kernel() != kKernel_chain) continue;
+    if (view.npu_step(index) != nullptr) continue;
+    is_measured = is_measured && is_of_measured_kernels(view.step(index));
+    if (view.step(index).kernel() != kKernel_chain) continue;
     has_cascades = true;
     has_args_on_stack = has_args_on_stack || !view.step(index).params_as_CascadeParams()->keeps_arguments();
   }
-  const bool is_m4 = is_for_core(view, "cortex-m4");
-  const uint32_t open = has_cascades ? (is_m4 ? 1200 : 1248) : 1024;
-  const uint32_t invoke = has_args_on_stack ? 1312 : is_m4 ? 1000 : 1056;
+  constexpr uint32_t kArgsBytes = 320;  // kMaxArgsBytes of 32 bits
+  const uint64_t arena_bytes = view.bank(view.main_bank()).size();
+  uint32_t open = has_cascades ? (is_measured ? 1200 : 1248) : (is_measured ? 1024 : 1120);
+  if (arena_bytes < kArgsBytes) open += kArgsBytes;
+  if (has_cascades && arena_bytes < 2 * kArgsBytes) open += kArgsBytes;
+  const uint32_t invoke = has_args_on_stack ? 1312 : is_measured ? 1000 : 1056;
   return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }
 
