@@ -20,13 +20,10 @@ class Preparation {
         session_(*session),
         plan_(session->plan),
         error_(*error),
-        inputs_(session->function->inputs()),
-        outputs_(session->function->outputs()),
-        states_(session->function->states()),
+        function_(*session->function),
         first_step_(session->function->first_step()),
         num_steps_(session->function->num_steps()),
         scratch_sizes_(session->function->scratch_sizes()),
-        overwrites_inputs_(session->function->overwrites_inputs()),
         arena_(session->arenas[plan_.main_bank()]),
         // The caller's memory has room for it.
         arena_bytes_(static_cast<size_t>(plan_.bank(plan_.main_bank()).size())) {}
@@ -52,7 +49,7 @@ class Preparation {
   // Functions of their own, whose stack is free while steps are bound: this one, and others below.
   __attribute__((noinline)) bool check_function() {
     describe();
-    return place_tensors() && check_io_ranges() && check_state_ranges();
+    return place_tensors() && check_function_ranges(plan_, function_, &error_);
   }
 
   __attribute__((noinline)) qplan_status finish() {
@@ -83,8 +80,8 @@ class Preparation {
                              ? tensors_[t].data
                              : const_cast<void*>(plan_.constant_data(t));  // NOLINT: never written
     }
-    for (uint32_t i = 0; i < format::count_of(inputs_); ++i) {
-      const uint32_t t = inputs_->Get(i);
+    for (uint32_t i = 0; i < format::count_of(function_.inputs); ++i) {
+      const uint32_t t = function_.inputs->Get(i);
       if (session_.data[t] != nullptr) {
         fail(QPLAN_PLAN_CORRUPT, t) << "session: tensor " << t << " is two inputs of the function";
         return false;
@@ -104,74 +101,13 @@ class Preparation {
   }
 
   uint32_t step_index(uint32_t i) const { return first_step_ + i; }
-  uint32_t num_states() const { return format::count_of(states_); }
-  const format::State& state(uint32_t i) const { return *states_->Get(i); }
-  // Whether the state's next value is written over its value.
-  bool is_in_place(const format::State& state) const {
-    return format::same_range(plan_.tensor(state.input()), plan_.tensor(state.output()));
-  }
-
-  // The bytes of a state are its own, but that its next value may be an output of the function or in place.
-  bool check_state_ranges() {
-    for (uint32_t i = 0; i < num_states(); ++i) {
-      for (const uint32_t t : {state(i).input(), state(i).output()}) {
-        const bool is_next = t == state(i).output();
-        const auto collides = [&](uint32_t other, bool may_be_same) {
-          return other == t ? !may_be_same : format::ranges_overlap(plan_.tensor(other), plan_.tensor(t));
-        };
-        const auto fails = [&](uint32_t other) {
-          fail(QPLAN_PLAN_CORRUPT, t)
-              << "session: tensor " << t << " of state " << i << " shares bytes with tensor " << other
-              << ", which the function reads or returns, too";
-          return false;
-        };
-        for (uint32_t k = 0; k < format::count_of(inputs_); ++k) {
-          const uint32_t input = inputs_->Get(k);
-          // A next value that is copied is not needed once the caller writes the inputs of the next run.
-          if (is_next && overwrites_inputs_ && input != t && !is_in_place(state(i))) continue;
-          if (collides(input, false)) return fails(input);
-        }
-        for (uint32_t k = 0; k < format::count_of(outputs_); ++k) {
-          if (collides(outputs_->Get(k), is_next)) return fails(outputs_->Get(k));
-        }
-        for (uint32_t k = 0; k < i; ++k) {
-          if (collides(state(k).input(), false)) return fails(state(k).input());
-          if (collides(state(k).output(), false)) return fails(state(k).output());
-        }
-      }
-      const Tensor& input = plan_.tensor(state(i).input());
-      const Tensor& output = plan_.tensor(state(i).output());
-      if (is_in_place(state(i)) || !format::ranges_overlap(input, output)) continue;
-      fail(QPLAN_PLAN_CORRUPT, state(i).input())
-          << "session: the two tensors of state " << i << " overlap without being the same bytes";
-      return false;
-    }
-    return true;
-  }
-
-  // Different inputs and outputs have different bytes: each can be written, bound and read on its own.
-  bool check_io_ranges() {
-    const uint32_t num_inputs = format::count_of(inputs_);
-    const uint32_t count = num_inputs + format::count_of(outputs_);
-    const auto at = [&](uint32_t i) {
-      return i < num_inputs ? inputs_->Get(i) : outputs_->Get(i - num_inputs);
-    };
-    for (uint32_t i = 0; i < count; ++i) {
-      for (uint32_t j = 0; j < i; ++j) {
-        const uint32_t a = at(i), b = at(j);
-        if (a == b || !format::ranges_overlap(plan_.tensor(a), plan_.tensor(b))) continue;
-        if (overwrites_inputs_ && (i < num_inputs) != (j < num_inputs)) continue;
-        fail(QPLAN_PLAN_CORRUPT, a) << "session: inputs or outputs of the function overlap: tensors " << b
-                                    << " and " << a;
-        return false;
-      }
-    }
-    return true;
-  }
+  uint32_t num_states() const { return format::count_of(function_.states); }
+  const format::State& state(uint32_t i) const { return *function_.states->Get(i); }
+  bool is_in_place(const format::State& state) const { return is_state_in_place(plan_, state); }
 
   __attribute__((noinline)) bool check_outputs_written() {
-    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
-      const uint32_t t = outputs_->Get(i);
+    for (uint32_t i = 0; i < format::count_of(function_.outputs); ++i) {
+      const uint32_t t = function_.outputs->Get(i);
       if (session_.data[t] != nullptr && !is_hidden(t)) continue;
       fail(QPLAN_PLAN_CORRUPT, t) << "session: output " << i << " (tensor " << t << ") is written by no step"
                                   << (is_hidden(t) ? " where its region runs on a device" : "");
@@ -315,13 +251,13 @@ class Preparation {
   };
   Held find_held(const Range& range, uint32_t written = format::kNoTensorIndex) const {
     const auto holds = [&](uint32_t t) { return overlaps(range, t); };
-    const uint32_t num_inputs = format::count_of(inputs_);
-    for (uint32_t i = 0; i < num_inputs && !overwrites_inputs_; ++i) {
-      const uint32_t t = inputs_->Get(i);
+    const uint32_t num_inputs = format::count_of(function_.inputs);
+    for (uint32_t i = 0; i < num_inputs && !function_.overwrites_inputs; ++i) {
+      const uint32_t t = function_.inputs->Get(i);
       if (holds(t)) return {"input", i, t};
     }
-    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
-      const uint32_t t = outputs_->Get(i);
+    for (uint32_t i = 0; i < format::count_of(function_.outputs); ++i) {
+      const uint32_t t = function_.outputs->Get(i);
       if (session_.data[t] != nullptr && holds(t) && !is_bound_now(t)) return {"output", i, t};
     }
     for (uint32_t i = 0; i < num_states(); ++i) {
@@ -533,11 +469,11 @@ class Preparation {
   }
 
   bool is_bindable(uint32_t tensor) const {
-    for (uint32_t i = 0; i < format::count_of(inputs_); ++i) {
-      if (inputs_->Get(i) == tensor) return true;
+    for (uint32_t i = 0; i < format::count_of(function_.inputs); ++i) {
+      if (function_.inputs->Get(i) == tensor) return true;
     }
-    for (uint32_t i = 0; i < format::count_of(outputs_); ++i) {
-      if (outputs_->Get(i) == tensor) return true;
+    for (uint32_t i = 0; i < format::count_of(function_.outputs); ++i) {
+      if (function_.outputs->Get(i) == tensor) return true;
     }
     return false;
   }
@@ -627,12 +563,9 @@ class Preparation {
   Session& session_;
   const format::PlanView& plan_;
   Error& error_;
-  // Of the function, which most steps ask for.
-  const flatbuffers::Vector<uint32_t>*const inputs_, *const outputs_;
-  const flatbuffers::Vector<flatbuffers::Offset<format::State>>* const states_;
+  const FunctionTensors function_;
   const uint32_t first_step_, num_steps_;
   const flatbuffers::Vector<uint32_t>* const scratch_sizes_;
-  const bool overwrites_inputs_;
   uint8_t* const arena_;
   const size_t arena_bytes_;
   // Of the step that is being bound; null between steps.

@@ -1,14 +1,14 @@
 // A session: one function of a plan, bound to the caller's memories and to kernels. Everything it needs lies
 // in those memories (format/memory_layout.h); it is written by init and only its tensors change afterwards.
 //
-//   options.cc    the caller's config, made whole
-//   session.cc    memory needs, init
-//   prepare.cc    init's check of every step, choice of variants
-//   execute.cc    the loop over steps
-//   bindings.cc   inputs and outputs: view, bind, write, read
-//   options.cc    options, and which processor the plan was packed for
-//   work.cc       how much the plan computes (work.h)
-//   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
+//   options.cc           the caller's config, made whole; which processor the plan was packed for
+//   session.cc           memory needs, init
+//   function_ranges.cc   init's check of what inputs, outputs and states share
+//   prepare.cc           init's check of every step, choice of variants
+//   execute.cc           the loop over steps
+//   bindings.cc          inputs and outputs: view, bind, write, read
+//   work.cc              how much the plan computes (work.h)
+//   regions.cc           steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
 #define QPLAN_SRC_RUNTIME_SESSION_H_
 
@@ -173,6 +173,25 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 // What the function keeps between runs: to its initial value; to what the run that ended well has written.
 void reset_states(Session* session);
 void commit_states(Session* session);
+
+// ---- function_ranges.cc ----
+// Whether the state's next value is written over its value.
+bool is_state_in_place(const format::PlanView& plan, const format::State& state);
+// What init asks a function for again and again, read from it once.
+struct FunctionTensors {
+  explicit FunctionTensors(const format::Function& function)
+      : inputs(function.inputs()),
+        outputs(function.outputs()),
+        states(function.states()),
+        overwrites_inputs(function.overwrites_inputs()) {}
+
+  const flatbuffers::Vector<uint32_t>*inputs, *outputs;
+  const flatbuffers::Vector<flatbuffers::Offset<format::State>>* states;
+  bool overwrites_inputs;
+};
+// Whether the function's inputs, outputs and states share no bytes but those that they may.
+[[nodiscard]] bool check_function_ranges(const format::PlanView& plan, const FunctionTensors& function,
+                                         Error* error);
 
 // ---- prepare.cc ----
 // Checks every step of the function, fills steps and data. What it accepts, execute() runs blindly.

@@ -24,19 +24,8 @@ Outcome pack_and_run(const Bytes& model, uint64_t seed) {
 
 Bytes network(ExportedForm form = ExportedForm::kFiles) { return QuantisedNetwork().builder().build(form); }
 
-SeedRange seeds() {
-  const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
-  return {first, first + number_from_environment("QPLAN_FUZZ_SEEDS", 2000)};
-}
-
 void run_all(const std::string& what, const std::function<Bytes(uint64_t seed)>& make) {
-  CaseWatch watch;
-  Outcomes outcomes;
-  const SeedRange range = seeds();
-  for (uint64_t seed = range.begin; seed < range.end; ++seed) {
-    watch.run(what + ", seed " + std::to_string(seed), [&] { outcomes.add(pack_and_run(make(seed), seed)); });
-  }
-  watch.report(outcomes.text());
+  run_seeds(what, [&](uint64_t seed) { return pack_and_run(make(seed), seed); });
 }
 
 constexpr char kProgram[] = "serialized_exported_program.json";

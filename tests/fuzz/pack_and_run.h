@@ -3,6 +3,10 @@
 #ifndef QPLAN_TESTS_FUZZ_PACK_AND_RUN_H_
 #define QPLAN_TESTS_FUZZ_PACK_AND_RUN_H_
 
+#include <functional>
+#include <string>
+
+#include "tests/fuzz/case_watch.h"
 #include "tests/fuzz/run_plan.h"
 #include "tests/fuzz/sources.h"
 
@@ -25,6 +29,16 @@ inline Outcome pack_and_run_model(const Bytes& model, const char* name, const qp
   const Outcome outcome = run_plan(plan, QPLAN_PLAN_DIGEST, seed);
   EXPECT_NE(outcome, Outcome::kRefused) << "the packer made a plan that the runtime refuses";
   return outcome;
+}
+
+// run_case for each of all seeds, watched; one line about all of them.
+inline void run_seeds(const std::string& what, const std::function<Outcome(uint64_t seed)>& run_case) {
+  CaseWatch watch;
+  Outcomes outcomes;
+  const SeedRange range = all_seeds();
+  for (uint64_t seed = range.begin; seed < range.end; ++seed)
+    watch.run(what + ", seed " + std::to_string(seed), [&] { outcomes.add(run_case(seed)); });
+  watch.report(outcomes.text());
 }
 
 }  // namespace qplan::testing

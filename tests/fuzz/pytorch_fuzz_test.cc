@@ -44,20 +44,8 @@ Bytes small_network() {
 }
 const std::vector<int64_t> kSmallShape = {1, 2, 4, 4};
 
-SeedRange seeds() {
-  const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
-  return {first, first + number_from_environment("QPLAN_FUZZ_SEEDS", 2000)};
-}
-
 void run_all(const std::string& what, const std::function<Bytes(uint64_t seed)>& make) {
-  CaseWatch watch;
-  Outcomes outcomes;
-  const SeedRange range = seeds();
-  for (uint64_t seed = range.begin; seed < range.end; ++seed) {
-    watch.run(what + ", seed " + std::to_string(seed),
-              [&] { outcomes.add(pack_and_run(make(seed), seed, kSmallShape)); });
-  }
-  watch.report(outcomes.text());
+  run_seeds(what, [&](uint64_t seed) { return pack_and_run(make(seed), seed, kSmallShape); });
 }
 
 TEST(PytorchFuzz, TheSoundNetworkRuns) {
@@ -237,7 +225,7 @@ TEST(PytorchFuzz, DamagedArchiveOfPytorch) {
   const std::vector<int64_t> shape = {1, 3, 32, 32};
   CaseWatch watch;
   Outcomes outcomes;
-  const SeedRange range = seeds();
+  const SeedRange range = all_seeds();
   for (uint64_t seed = range.begin; seed < range.begin + (range.end - range.begin) / 10; ++seed) {
     watch.run("resnet8_torch_traced.pt, seed " + std::to_string(seed), [&] {
       const Damage damage = seed % 2 == 0 ? Damage::kBits : Damage::kWords;

@@ -46,11 +46,17 @@ struct SeedRange {
   uint64_t end;
 };
 
+// All seeds, for a fuzzer that needs no model of the shared data.
+inline SeedRange all_seeds() {
+  const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
+  return {first, first + number_from_environment("QPLAN_FUZZ_SEEDS", 2000)};
+}
+
 // This source's part of all seeds, divided among the models that are there; what is no model gets a part of
 // the same size on top.
 inline SeedRange seeds_of(const std::string& name) {
-  const uint64_t total = number_from_environment("QPLAN_FUZZ_SEEDS", 2000);
-  const uint64_t first = number_from_environment("QPLAN_FUZZ_FIRST_SEED", 0);
+  const SeedRange all = all_seeds();
+  const uint64_t first = all.begin, total = all.end - all.begin;
   uint64_t present = 0;
   uint64_t position = 0;
   for (const std::string& other : source_names()) {

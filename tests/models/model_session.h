@@ -43,9 +43,7 @@ inline void collect_error(qplan_pack_options* options, std::string* text) {
 
 // The plan of a model's bytes; the name is that of a file. Throws with the packer's whole text.
 inline std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* name,
-                                       const char* target = "cpu", uint32_t fuse = QPLAN_FUSE_AUTO) {
-  qplan_pack_options options = pack_options(target);
-  options.fuse = fuse;
+                                       qplan_pack_options options) {
   std::string text;
   collect_error(&options, &text);
   qplan_error error = empty_error();
@@ -53,6 +51,12 @@ inline std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const 
   if (qplan_pack_bytes(model.data(), model.size(), name, &options, append_bytes, &plan, &error) < 0)
     throw std::runtime_error(text);
   return plan;
+}
+inline std::vector<uint8_t> pack_bytes(const std::vector<uint8_t>& model, const char* name,
+                                       const char* target = "cpu", uint32_t fuse = QPLAN_FUSE_AUTO) {
+  qplan_pack_options options = pack_options(target);
+  options.fuse = fuse;
+  return pack_bytes(model, name, options);
 }
 
 // The plan of a model file; throws with the packer's whole text.

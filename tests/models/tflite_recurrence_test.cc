@@ -362,13 +362,7 @@ Outcome run(const Layer& layer, const Form& form, bool folds) {
   qplan_pack_options options = pack_options("cpu");
   options.skip = skip;
   options.num_skip = folds ? 0 : 1;
-  std::string text;
-  collect_error(&options, &text);
-  qplan_error error = empty_error();
-  std::vector<uint8_t> plan;
-  if (qplan_pack_bytes(model.data(), model.size(), "loop.tflite", &options, append_bytes, &plan, &error) < 0)
-    throw std::runtime_error(text);
-  ModelSession session(plan, QPLAN_ISA_AUTO, 1);
+  ModelSession session(pack_bytes(model, "loop.tflite", options), QPLAN_ISA_AUTO, 1);
   qplan_session_info info{};
   info.struct_size = sizeof(info);
   qplan_session_get_info(session.get(), &info);

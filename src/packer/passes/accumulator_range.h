@@ -11,7 +11,8 @@
 
 namespace qplan::passes {
 
-// Of one output channel. 0 is among the sums: an input that is its zero point everywhere gives it.
+// The least and the largest sum of products of one output channel. The sum 0 is always possible: an input
+// that equals its zero point everywhere gives it.
 struct ProductSums {
   int64_t least = 0, most = 0;
 

@@ -101,13 +101,14 @@ int64_t product(const ir::Shape& shape, size_t begin, size_t end) {
   return count;
 }
 
-// Whether the axis of the sequence stands before that of the samples; nullopt: it is none of a sequence.
+// Whether the axis of the sequence comes before that of the samples; nullopt: the tensor is not a sequence.
 std::optional<bool> is_time_major(const Function& function, const Element& element,
                                   const RecurrentLayer& layer) {
   const ir::Shape& shape = function.type(element.data).shape;
   const int64_t before = product(shape, 0, element.axis),
                 after = product(shape, element.axis + 1, shape.size());
-  // Of one sample both hold: the outputs are stacked along the axis that the inputs were taken from.
+  // With one sample both orders fit. This one keeps the axis that the inputs were taken from, along which the
+  // outputs are stacked.
   if (element.axis != 0 && before == layer.batch && after == layer.channels()) return false;
   if (before == 1 && after == layer.batch * layer.channels()) return true;
   return std::nullopt;

@@ -5,24 +5,17 @@
 #include "format/table_fields.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/bind/layer.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {
 namespace {
 
-// Under F32E the scales stand where the multipliers do, and there are no shifts; under ACC32 there is
-// neither.
-enum Input : uint32_t { kInput, kWeights, kBias, kMultiplier, kShift, kNumInputs, kScale = kMultiplier };
-
-uint32_t num_inputs(format::Contract contract) {
-  if (contract == format::Contract_ACC32) return kMultiplier;
-  return contract == format::Contract_F32E ? kShift : kNumInputs;
-}
-
-uint32_t output_dtypes(format::Contract contract, Dtype input) {
-  if (input == Dtype::kS16) return dtype_bit(Dtype::kS16);
-  return contract == format::Contract_ACC32 ? dtype_bit(Dtype::kS32) : kDtypesU8S8;
-}
+using layer::kBias;
+using layer::kInput;
+using layer::kWeights;
+using layer::num_inputs;
+using layer::output_dtypes;
 
 // What `fill` relies on.
 bool check_operands(const StepCheck& check, const StepView& step) {
@@ -47,27 +40,14 @@ void fill(const StepView& step, FullyConnectedArgs& __restrict args) {
   const uint32_t input = inputs[kInput];
   const uint32_t output = fields.vector<uint32_t>(format::KernelStep::VT_OUTPUTS)->Get(0);
   args.input = step.address(input);
-  args.weights = static_cast<const int8_t*>(step.address(inputs[kWeights]));
-  args.bias = static_cast<const int32_t*>(step.address(inputs[kBias]));
-  const auto contract = static_cast<format::Contract>(p.scalar<uint8_t>(Params::VT_CONTRACT));
-  args.contract = contract_of(contract);
-  if (args.contract == Contract::kF32e) {
-    args.scale = static_cast<const float*>(step.address(inputs[kScale]));
-  } else if (args.contract != Contract::kAcc32) {
-    args.multiplier = static_cast<const int32_t*>(step.address(inputs[kMultiplier]));
-    args.shift = static_cast<const int32_t*>(step.address(inputs[kShift]));
-  }
-  fill_float_epilogue<Params>(p, contract, args);
+  layer::fill_constants<Params>(step, inputs, p, args);
   args.output = step.address(output);
   args.rows = static_cast<uint32_t>(rows_of(step, input));
   args.input_c = columns_of(step, input);
   args.output_c = columns_of(step, output);
-  // From input_zero_point to clamp_max, in the order of the schema.
-  constexpr size_t kFirst = offsetof(FullyConnectedArgs, input_zero_point);
-  constexpr uint32_t kCount = (Params::VT_CLAMP_MAX - Params::VT_INPUT_ZERO_POINT) / 2 + 1;
-  static_assert(offsetof(FullyConnectedArgs, clamp_max) - kFirst == 4 * (kCount - 1),
-                "the fields between them are as many");
-  p.words(Params::VT_INPUT_ZERO_POINT, kCount, reinterpret_cast<uint8_t*>(&args) + kFirst);
+  fill_words<Params::VT_INPUT_ZERO_POINT, Params::VT_CLAMP_MAX,
+             offsetof(FullyConnectedArgs, input_zero_point), offsetof(FullyConnectedArgs, clamp_max)>(p,
+                                                                                                      args);
   args.input_dtype = step.dtype(input);
   args.output_dtype = step.dtype(output);
   args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;

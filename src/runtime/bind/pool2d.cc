@@ -62,12 +62,8 @@ void fill(const StepView& step, const format::TableFields& params, Pool2dArgs& a
   args.channels = static_cast<uint32_t>(from[3]);
   args.output_h = static_cast<uint32_t>(to[1]);
   args.output_w = static_cast<uint32_t>(to[2]);
-  // From pool_h to clamp_max, in the order of the schema.
-  constexpr size_t kFirst = offsetof(Pool2dArgs, pool_h);
-  constexpr uint32_t kCount = (Params::VT_CLAMP_MAX - Params::VT_POOL_H) / 2 + 1;
-  static_assert(offsetof(Pool2dArgs, clamp_max) - kFirst == 4 * (kCount - 1),
-                "the fields between them are as many");
-  params.words(Params::VT_POOL_H, kCount, reinterpret_cast<uint8_t*>(&args) + kFirst);
+  fill_words<Params::VT_POOL_H, Params::VT_CLAMP_MAX, offsetof(Pool2dArgs, pool_h),
+             offsetof(Pool2dArgs, clamp_max)>(params, args);
 }
 
 qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {

@@ -85,6 +85,15 @@ inline void fill_float_epilogue(const format::TableFields& p, format::Contract c
   args.float_offset = offset == nullptr ? nullptr : offset->data();
 }
 
+// Copies fields of Params of 32 bits into args, from the field at slot kFirst to that at kLast; the members
+// of args between the byte offsets kFrom and kTo stand in the schema's order.
+template <uint32_t kFirst, uint32_t kLast, size_t kFrom, size_t kTo, typename Args>
+__attribute__((always_inline)) inline void fill_words(const format::TableFields& p, Args& args) {
+  constexpr uint32_t kCount = (kLast - kFirst) / 2 + 1;
+  static_assert(kTo - kFrom == 4 * (kCount - 1), "args have a member for each field");
+  p.words(kFirst, kCount, reinterpret_cast<uint8_t*>(&args) + kFrom);
+}
+
 // 2^100, beyond any scale that is meant: (x - zero_point) * scale stays finite, sums of two of them too, and
 // what is divided by a scale may become infinite but not NaN.
 inline constexpr float kMaxScale = 0x1p100f;

@@ -179,12 +179,18 @@ TEST(ExportedImport, BoundInputsBecomeConstants) {
 
 // -- what is not imported
 
-TEST(ExportedImport, AllMissingOperatorsAreListedWithTheirNumber) {
+// Two operators that are not imported: a = fft(x), b = relu(a), c = fft(second).
+ExportedBuilder with_two_missing(const std::string& second) {
   ExportedBuilder b;
   b.input("x", {2, 3});
   b.node("aten.fft_fft.default", "a", {{"self", tensor("x")}});
   b.node("aten.relu.default", "b", {{"self", tensor("a")}});
-  b.node("aten.fft_fft.default", "c", {{"self", tensor("b")}});
+  b.node("aten.fft_fft.default", "c", {{"self", tensor(second)}});
+  return b;
+}
+
+TEST(ExportedImport, AllMissingOperatorsAreListedWithTheirNumber) {
+  ExportedBuilder b = with_two_missing("b");
   b.node("aten._foo.out", "d", {{"self", tensor("x")}});
   b.output("c");
   EXPECT_EQ(import_of(b),
@@ -195,11 +201,7 @@ TEST(ExportedImport, AllMissingOperatorsAreListedWithTheirNumber) {
 
 // For `qplan pack --coverage`: what is not imported is a parameter, so that the rest is.
 TEST(ExportedImport, OperatorsAreNotedWhereTheyAreAskedFor) {
-  ExportedBuilder b;
-  b.input("x", {2, 3});
-  b.node("aten.fft_fft.default", "a", {{"self", tensor("x")}});
-  b.node("aten.relu.default", "b", {{"self", tensor("a")}});
-  b.node("aten.fft_fft.default", "c", {{"self", tensor("x")}});
+  ExportedBuilder b = with_two_missing("x");
   b.node("aten.relu.default", "d", {{"self", tensor("c")}});
   b.output("b");
   b.graph()["tensor_values"]["a"] = b.graph()["tensor_values"]["x"];

@@ -34,7 +34,8 @@ class ExportedArchive {
   const ir::Json& program() const { return program_; }
   ValueTable& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
-  // The Tensor of a parameter or persistent buffer, or of a constant; PackError where there is none.
+  // The tensor of that name: a parameter or persistent buffer, or a constant. Throws PackError if the program
+  // has no such tensor.
   Ref weight(const std::string& name) const { return find(weights_, name, "the state dict"); }
   Ref constant(const std::string& name) const { return find(constants_, name, "the constants"); }
 

@@ -50,8 +50,8 @@ class OpContext {
   std::string text(size_t i, std::string_view fallback);
   // A number in any of the forms that code has them in: a constant tensor of one element, too.
   std::optional<double> as_number(Ref ref);
-  // The number that an operand is beside another one. A constant tensor of one element is none where the
-  // result has its rank from it.
+  // Operand i as a number that operand `other` is combined with; nullopt: it must stay a tensor. A constant
+  // tensor of one element stays one if its rank is above the other's, because the result has that rank.
   std::optional<double> scalar_beside(size_t i, size_t other);
   // Unsupported where the argument, a dtype, is given and is not float32.
   void expect_float_result(size_t dtype);

@@ -202,7 +202,7 @@ Ref import_native_group_norm(OpContext& op) {
   return op.add(Tuple{{result, op.add(None{}), op.add(None{})}});
 }
 
-// Of the data, and each sample and channel by itself.
+// Normalises each sample and each channel by itself, with the statistics of the data.
 Ref import_instance_norm(OpContext& op) {
   if (op.has(3) || op.has(4)) throw Unsupported{"statistics that were collected"};
   const Flow input = op.float_flow(0);

@@ -41,7 +41,8 @@ class OperatorCalls {
   // name: "aten::conv2d". The result of an operator that is not imported, or that reads such a result, is
   // Unknown. PackError names the operator.
   Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
-  // The argument that is the row's first, which operators in place change; not valid where there is none.
+  // The argument that the row names first: the one that operators in place change. Not valid if the call has
+  // no such argument.
   static Ref operand_of(std::string_view name, const std::vector<Argument>& arguments);
   // What the last call added to unsupported(), "aten::x with ..."; takes it away.
   std::string take_missing() { return std::exchange(last_missing_, ""); }

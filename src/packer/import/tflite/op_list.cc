@@ -9,7 +9,8 @@
 namespace qplan::tfl {
 namespace {
 
-// Of one list, and of all together: each operator that changes a list makes one of its own.
+// Limits of the elements of one list, and of all lists together. Each operator that changes a list makes a
+// new one.
 constexpr int64_t kMaxElements = int64_t{1} << 14;
 constexpr uint64_t kMaxAllElements = uint64_t{1} << 27;
 
