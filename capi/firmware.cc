@@ -15,6 +15,10 @@ Session* live(void* memory) {
   return session != nullptr && session->tag == Session::kLive ? session : nullptr;
 }
 
+qplan_kernel_set kernels_of(const qplan_firmware_model& model) {
+  return {reinterpret_cast<const qplan::KernelFamily* const*>(model.families), model.num_families};
+}
+
 }  // namespace
 
 extern const uint32_t qplan_firmware_kernels_1 = 1;
@@ -24,10 +28,20 @@ int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, siz
   PlanView plan;
   const qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
   if (status != QPLAN_OK) return status;
-  const qplan_kernel_set kernels = {reinterpret_cast<const qplan::KernelFamily* const*>(model->families),
-                                    model->num_families};
+  const qplan_kernel_set kernels = kernels_of(*model);
   Session* session = nullptr;
   return qplan::session_init_for_cpu(plan, &kernels, {memory, size}, &session, &error);
+}
+
+int32_t qplan_firmware_init_in_arena(const qplan_firmware_model* model, void* memory, size_t size,
+                                     void* arena, size_t arena_size) {
+  Error error;
+  PlanView plan;
+  const qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
+  if (status != QPLAN_OK) return status;
+  const qplan_kernel_set kernels = kernels_of(*model);
+  Session* session = nullptr;
+  return qplan::session_init_in_arena(plan, &kernels, {memory, size}, {arena, arena_size}, &session, &error);
 }
 
 int32_t qplan_firmware_run(void* memory) {

@@ -1,10 +1,12 @@
 // The packer's C API: options in, exceptions out as status and text.
 #include "qplan/pack.h"
 
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "capi/pack_arguments.h"
 #include "capi/pack_guard.h"
@@ -111,31 +113,76 @@ qplan_status qplan_explain(const char* path, const qplan_pack_options* options, 
   });
 }
 
+namespace {
+
+// The options of C that is written. what: "emit-c", "link".
+qplan_emit_options known_options(const char* what, const qplan_emit_options* options,
+                                 qplan_write_file_fn write) {
+  const std::string label = what;
+  if (write == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, label + ": write is NULL");
+  if (options == nullptr || options->struct_size == 0) {
+    qplan::fail(QPLAN_INVALID_ARGUMENT, label + ": options is NULL, or its struct_size is 0");
+  }
+  const qplan_emit_options known = qplan::known_fields(options);
+  if (known.name == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, label + ": name is NULL");
+  return known;
+}
+
+void check_no_custom_operators(const qplan::format::PlanView& view) {
+  for (uint32_t i = 0; i < view.num_steps(); ++i) {
+    if (view.npu_step(i) != nullptr) continue;
+    const auto* custom = view.step(i).params_as_CustomParams();
+    if (custom == nullptr) continue;
+    const std::string name =
+        custom->name() == nullptr ? std::string() : qplan::printable(custom->name()->str());
+    qplan::fail(QPLAN_MODEL_UNSUPPORTED, "emit-c: step " + std::to_string(i) + " is the custom operator '" +
+                                             name +
+                                             "', which a program cannot contain; run the plan with "
+                                             "qplan_kernels_with_custom (docs/custom-operators.md)");
+  }
+}
+
+void hand_over(const std::vector<qplan::emit::EmittedFile>& files, qplan_write_file_fn write, void* user) {
+  for (const qplan::emit::EmittedFile& file : files)
+    write(user, file.name.c_str(), file.text.data(), file.text.size());
+}
+
+}  // namespace
+
 qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_options* options,
                           qplan_write_file_fn write, void* user, qplan_error* error) {
   return qplan::guarded({}, error, [&] {
-    if (write == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: write is NULL");
-    if (options == nullptr || options->struct_size == 0) {
-      qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: options is NULL, or its struct_size is 0");
-    }
-    const qplan_emit_options known = qplan::known_fields(options);
-    if (known.name == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "emit-c: name is NULL");
+    const qplan_emit_options known = known_options("emit-c", options, write);
     const std::span<const uint8_t> bytes = qplan::bytes_of(plan, size, "plan");
     const qplan::inspect::PlanReader reader(bytes);
-    for (uint32_t i = 0; i < reader.view().num_steps(); ++i) {
-      if (reader.view().npu_step(i) != nullptr) continue;
-      const auto* custom = reader.view().step(i).params_as_CustomParams();
-      if (custom == nullptr) continue;
-      const std::string name =
-          custom->name() == nullptr ? std::string() : qplan::printable(custom->name()->str());
-      qplan::fail(QPLAN_MODEL_UNSUPPORTED, "emit-c: step " + std::to_string(i) + " is the custom operator '" +
-                                               name +
-                                               "', which a program cannot contain; run the plan with "
-                                               "qplan_kernels_with_custom (docs/custom-operators.md)");
+    check_no_custom_operators(reader.view());
+    hand_over(qplan::emit::emit_c(reader.view(), bytes, {known.name, known.aot != 0, known.isa}), write,
+              user);
+  });
+}
+
+qplan_status qplan_link_c(const qplan_linked_plan* plans, uint32_t num_plans,
+                          const qplan_emit_options* options, qplan_write_file_fn write, void* user,
+                          qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    const qplan_emit_options known = known_options("link", options, write);
+    if (plans == nullptr || num_plans == 0) qplan::fail(QPLAN_INVALID_ARGUMENT, "link: there are no plans");
+    std::deque<qplan::inspect::PlanReader> readers;
+    std::vector<qplan::emit::LinkedPlan> linked;
+    const auto* entry = reinterpret_cast<const uint8_t*>(plans);
+    for (uint32_t i = 0; i < num_plans; ++i) {
+      const auto* from = reinterpret_cast<const qplan_linked_plan*>(entry);
+      if (from->struct_size < sizeof(qplan_linked_plan)) {
+        qplan::fail(QPLAN_INVALID_ARGUMENT, "link: struct_size of plan " + std::to_string(i) + " is " +
+                                                std::to_string(from->struct_size) + ", expected sizeof");
+      }
+      if (from->name == nullptr)
+        qplan::fail(QPLAN_INVALID_ARGUMENT, "link: name of plan " + std::to_string(i) + " is NULL");
+      const std::span<const uint8_t> bytes = qplan::bytes_of(from->plan, from->size, "plan");
+      check_no_custom_operators(readers.emplace_back(bytes).view());
+      linked.push_back({readers.back().view(), bytes, from->name});
+      entry += from->struct_size;
     }
-    const qplan::emit::EmitOptions emit_options = {known.name, known.aot != 0, known.isa};
-    for (const qplan::emit::EmittedFile& file : qplan::emit::emit_c(reader.view(), bytes, emit_options)) {
-      write(user, file.name.c_str(), file.text.data(), file.text.size());
-    }
+    hand_over(qplan::emit::emit_linked(linked, {known.name, known.aot != 0, known.isa}), write, user);
   });
 }

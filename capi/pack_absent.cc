@@ -50,3 +50,8 @@ qplan_status qplan_emit_c(const void*, size_t, const qplan_emit_options*, qplan_
                           qplan_error* error) {
   return qplan::refuse("emit-c", nullptr, error);
 }
+
+qplan_status qplan_link_c(const qplan_linked_plan*, uint32_t, const qplan_emit_options*, qplan_write_file_fn,
+                          void*, qplan_error* error) {
+  return qplan::refuse("link", nullptr, error);
+}

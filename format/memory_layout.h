@@ -72,6 +72,23 @@ struct MemoryLayout {
   uint64_t total = 0;
 };
 
+// Every part begins at a multiple of so many bytes.
+constexpr uint64_t part_alignment(uint64_t pointer_size) {
+  return pointer_size == 4 ? uint64_t{kSmallAlignment} : kArenaAlignment;
+}
+
+// A session whose activations and scratch are in an arena that other sessions use, too: what it keeps from
+// run to run is in a memory of its own, states included.
+struct SharedLayout {
+  uint64_t states = 0;  // offset in the session's own memory
+  uint64_t own = 0;     // bytes of that memory
+  uint64_t arena = 0;   // bytes of the arena
+};
+// state_bytes: PlanView::state_bytes.
+inline SharedLayout shared_layout(const MemoryLayout& layout, uint64_t state_bytes) {
+  return {layout.arena, layout.arena + state_bytes, layout.total - layout.arena};
+}
+
 // False when a size does not fit into 64 bits.
 [[nodiscard]] inline bool memory_layout(const MemoryCounts& counts, uint64_t pointer_size,
                                         uint64_t num_workers, MemoryLayout* layout) {
@@ -83,7 +100,7 @@ struct MemoryLayout {
       counts.num_devices > counts.num_regions) {
     return false;
   }
-  const uint64_t alignment = pointer_size == 4 ? uint64_t{kSmallAlignment} : kArenaAlignment;
+  const uint64_t alignment = part_alignment(pointer_size);
   uint64_t at = round_up(session_bytes(pointer_size), alignment);
   layout->steps = at;
   at += round_up(counts.num_steps * step_record_bytes(pointer_size), alignment);

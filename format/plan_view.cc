@@ -185,6 +185,14 @@ uint32_t PlanView::npu_targets(const Function& function) const {
   return targets;
 }
 
+uint64_t PlanView::state_bytes(const Function& function, uint64_t pointer_size) const {
+  uint64_t bytes = 0;  // at most kMaxFunctionStates times kMaxElements times 8
+  for (uint32_t i = 0; i < count_of(function.states()); ++i) {
+    bytes += round_up(tensor(function.states()->Get(i)->input()).size(), part_alignment(pointer_size));
+  }
+  return bytes;
+}
+
 MemoryCounts PlanView::counts_without_args(const Function& function) const {
   MemoryCounts counts;
   counts.num_steps = function.num_steps();

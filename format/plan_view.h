@@ -114,6 +114,8 @@ class PlanView {
     if (keeps_args(pointer_size)) counts.kept_bytes = kept_args_bytes_of(function);
     return counts;
   }
+  // Bytes that the function's states take on their own, each at a multiple of part_alignment.
+  uint64_t state_bytes(const Function& function, uint64_t pointer_size) const;
   // Bit t: steps of the function run on target t.
   uint32_t npu_targets(const Function& function) const;
   // Index of the bank that shares memory 0 with the session: the first ARENA bank.

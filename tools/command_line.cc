@@ -142,6 +142,7 @@ int run(int argc, char** argv, std::string (*version_text)()) {
   add_sign_command(app);
   add_verify_command(app);
   add_emit_c_command(app);
+  add_link_command(app);
   add_import_command(app);
   add_explain_command(app);
   add_npu_command(app);

@@ -1,12 +1,9 @@
 // qplan emit-c: a plan as C for firmware.
-#include <cctype>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "qplan/pack.h"
+#include "tools/emitted_files.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
@@ -23,23 +20,6 @@ struct EmitOptions {
   bool aot = false;
 };
 
-using Files = std::vector<std::pair<std::string, std::string>>;
-
-void append_file(void* user, const char* name, const char* bytes, size_t size) {
-  static_cast<Files*>(user)->emplace_back(name, std::string(bytes, size));
-}
-
-// The file's name without extensions, as an identifier: "kws-v2.qplan" gives "kws_v2".
-std::string identifier_of(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  name = name.substr(0, name.find('.'));
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  }
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "model_" + name;
-  return name;
-}
-
 void run(const EmitOptions& options) {
   check_output_directory(options.directory);
   const PlanFile plan(options.plan);
@@ -48,21 +28,12 @@ void run(const EmitOptions& options) {
   emit_options.struct_size = sizeof emit_options;
   emit_options.aot = options.aot ? 1 : 0;
   emit_options.name = name.c_str();
-  if (!options.isa.empty() && qplan_isa_from_name(options.isa.c_str(), &emit_options.isa) < 0) {
-    throw UsageError("--isa: '" + options.isa + "' is not known; `qplan inspect` prints those of the plan");
-  }
-  Files files;
+  emit_options.isa = emitted_isa(options.isa);
+  EmittedFiles files;
   qplan_error error = make_error();
   check(qplan_emit_c(plan.bytes(), plan.size(), &emit_options, append_file, &files, &error), error,
         "'" + options.plan + "'");
-  std::vector<NamedBytes> written;
-  std::string text = "wrote";
-  for (const auto& [file, bytes] : files) {
-    written.push_back({file, bytes.data(), bytes.size()});
-    text += (written.size() > 1 ? ", " : " ") + file;
-  }
-  write_files(options.directory, written);
-  print(text + " to '" + one_line(options.directory) + "'\n");
+  print(write_emitted(files, options.directory));
 }
 
 }  // namespace

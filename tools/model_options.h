@@ -119,6 +119,7 @@ void add_eval_command(CLI::App& app);
 void add_sign_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_emit_c_command(CLI::App& app);
+void add_link_command(CLI::App& app);
 void add_import_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_npu_command(CLI::App& app);

@@ -51,6 +51,11 @@ typedef struct qplan_firmware_model {
  * aligned. 0, or a negative QPLAN_* of qplan.h. The digest is not looked at, and steps of devices are
  * refused. */
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size);
+/* The same in two memories: what the model keeps from run to run, its states included, and an arena that
+ * other models may use before and after its runs, not during them. Inputs and outputs are in the arena. Both
+ * 64-byte aligned, of sizes that `qplan link` prints. */
+int32_t qplan_firmware_init_in_arena(const qplan_firmware_model* model, void* memory, size_t size,
+                                     void* arena, size_t arena_size);
 /* memory: where init succeeded. */
 int32_t qplan_firmware_run(void* memory);
 /* The same, and calls yield(user) after each piece of a step's work, of about `work` elementary operations

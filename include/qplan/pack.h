@@ -170,6 +170,20 @@ typedef struct qplan_emit_options {
  * with steps on devices and, where aot is 1, with a step that has no form in C: the error names it. */
 QPLAN_API qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_emit_options* options,
                                     qplan_write_file_fn write, void* user, qplan_error* error);
+/* A plan among those whose models share an arena. */
+typedef struct qplan_linked_plan {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const void* plan;
+  size_t size;
+  const char* name; /* of the model's functions and files; an identifier of C */
+} qplan_linked_plan;
+/* Several plans as C99 whose models run one after another in one arena: the files of qplan_emit_c for each,
+ * and NAME.h and NAME.c of the arena, with options->name. options as there. Entries of plans have the
+ * caller's struct_size. QPLAN_INVALID_ARGUMENT where two names are the same; the errors of qplan_emit_c. */
+QPLAN_API qplan_status qplan_link_c(const qplan_linked_plan* plans, uint32_t num_plans,
+                                    const qplan_emit_options* options, qplan_write_file_fn write, void* user,
+                                    qplan_error* error);
 /* The content of a plan as JSON: content_digest, inputs, outputs, memory, steps, ... */
 QPLAN_API qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
                                           qplan_error* error);

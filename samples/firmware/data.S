@@ -16,3 +16,7 @@
 #endif
   file input_bytes, FIRMWARE_INPUT
   file expected_bytes, FIRMWARE_EXPECTED
+#ifdef FIRMWARE_SECOND_INPUT
+  file second_input_bytes, FIRMWARE_SECOND_INPUT
+  file second_expected_bytes, FIRMWARE_SECOND_EXPECTED
+#endif

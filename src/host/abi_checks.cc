@@ -79,6 +79,18 @@ QPLAN_FIELD(qplan_pack_options, max_ram, 272);
 QPLAN_FIELD(qplan_pack_options, self_checks, 280);
 QPLAN_FIELD(qplan_pack_options, reserved3, 284);
 
+static_assert(sizeof(void*) != 8 || sizeof(qplan_emit_options) == 24, "size of qplan_emit_options is ABI");
+QPLAN_FIELD(qplan_emit_options, struct_size, 0);
+QPLAN_FIELD(qplan_emit_options, aot, 4);
+QPLAN_FIELD(qplan_emit_options, name, 8);
+QPLAN_FIELD(qplan_emit_options, isa, 16);
+
+static_assert(sizeof(void*) != 8 || sizeof(qplan_linked_plan) == 32, "size of qplan_linked_plan is ABI");
+QPLAN_FIELD(qplan_linked_plan, struct_size, 0);
+QPLAN_FIELD(qplan_linked_plan, plan, 8);
+QPLAN_FIELD(qplan_linked_plan, size, 16);
+QPLAN_FIELD(qplan_linked_plan, name, 24);
+
 static_assert(sizeof(void*) != 8 || sizeof(qplan_named_tensor) == 16, "size of qplan_named_tensor is ABI");
 QPLAN_FIELD(qplan_named_tensor, name, 0);
 QPLAN_FIELD(qplan_named_tensor, tensor, 8);

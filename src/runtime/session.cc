@@ -132,6 +132,49 @@ __attribute__((noinline)) qplan_status place(const PlanView& plan, const Session
   return QPLAN_OK;
 }
 
+// In two memories: what the session keeps from run to run, and an arena. states: where the former has room
+// for them.
+__attribute__((noinline)) qplan_status place_in_arena(const PlanView& plan, const SessionOptions& options,
+                                                      const qplan_memory& own, const qplan_memory& arena,
+                                                      Session** placed, uint8_t** states, Error* error) {
+  Needs needs;
+  if (needs_of(plan, options, &needs, error) != QPLAN_OK) return error->status();
+  const uint32_t bank = needs.need[0].bank;
+  if (needs.count != 1) {
+    return error->set(QPLAN_INVALID_ARGUMENT)
+           << "session: the plan has " << needs.count
+           << " memories, expected 1 where an arena is shared; pack it for a single memory";
+  }
+  const format::MemoryLayout& layout = needs.layout;
+  const format::SharedLayout shared =
+      format::shared_layout(layout, plan.state_bytes(*options.function, sizeof(void*)));
+  needs.count = 2;
+  needs.need[0].size = shared.own;
+  needs.need[1] = {bank, uint32_t{format::kArenaAlignment}, shared.arena};
+  const qplan_memory memories[] = {own, arena};
+  if (check_memories(plan, needs, memories, 2, error) != QPLAN_OK) return error->status();
+  Session* session = place_session(plan, options, needs, memories, nullptr);
+  auto* const activations = static_cast<uint8_t*>(arena.base);
+  session->arenas[bank] = activations;
+  session->scratch = activations + (layout.scratch - layout.arena);
+  session->main_bytes = static_cast<size_t>(shared.own);
+  *states = static_cast<uint8_t*>(own.base) + shared.states;
+  *placed = session;
+  return QPLAN_OK;
+}
+
+// From their planned places into memory that no other session writes to. A next value that is written over
+// the state goes with it: no step writes to these bytes but the one of the next value (function_ranges.cc,
+// prepare.cc).
+void move_states(uint8_t* to, Session* session) {
+  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
+    const format::State& state = *session->function->states()->Get(i);
+    if (is_state_in_place(session->plan, state)) session->data[state.output()] = to;
+    session->data[state.input()] = to;
+    to += round_up(session->plan.tensor(state.input()).size(), format::part_alignment(sizeof(void*)));
+  }
+}
+
 __attribute__((noinline)) void log_session(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
   Error text;
@@ -168,7 +211,7 @@ void reset_states(Session* session) {
   const format::PlanView& plan = session->plan;
   for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
     const format::State& state = *session->function->states()->Get(i);
-    void* to = session->planned_address(state.input());
+    void* to = session->data[state.input()];
     const auto size = static_cast<size_t>(plan.tensor(state.input()).size());
     if (state.initial() == format::kNoTensorIndex) {
       memset(to, state.fill(), size);
@@ -181,7 +224,7 @@ void reset_states(Session* session) {
 void commit_states(Session* session) {
   for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
     const format::State& state = *session->function->states()->Get(i);
-    void* to = session->planned_address(state.input());
+    void* to = session->data[state.input()];
     // Where an output of the function is a state too, a caller may have bound it elsewhere.
     const void* from = session->data[state.output()];
     if (from != to) memcpy(to, from, static_cast<size_t>(session->plan.tensor(state.input()).size()));
@@ -234,17 +277,39 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
   return QPLAN_OK;
 }
 
-qplan_status session_init_for_cpu(const PlanView& plan, const qplan_kernel_set* kernels,
-                                  const qplan_memory& memory, Session** session, Error* error) {
+namespace {
+
+SessionOptions options_for_cpu(const PlanView& plan, const qplan_kernel_set* kernels) {
   SessionOptions options;
   options.isa_limit = cpu_best_isa();
   options.function = plan.find_function(nullptr);
   options.kernels = kernels;
   options.pool.num_threads = 1;
+  return options;
+}
+
+}  // namespace
+
+qplan_status session_init_for_cpu(const PlanView& plan, const qplan_kernel_set* kernels,
+                                  const qplan_memory& memory, Session** session, Error* error) {
+  const SessionOptions options = options_for_cpu(plan, kernels);
   Session* placed = nullptr;
   const qplan_status status = place(plan, options, &memory, 1, nullptr, &placed, error);
   if (status != QPLAN_OK) return status;
   return finish(prepare_for_cpu(options, placed, error), placed, session);
+}
+
+qplan_status session_init_in_arena(const PlanView& plan, const qplan_kernel_set* kernels,
+                                   const qplan_memory& own, const qplan_memory& arena, Session** session,
+                                   Error* error) {
+  const SessionOptions options = options_for_cpu(plan, kernels);
+  Session* placed = nullptr;
+  uint8_t* states = nullptr;
+  qplan_status status = place_in_arena(plan, options, own, arena, &placed, &states, error);
+  if (status != QPLAN_OK) return status;
+  status = prepare_for_cpu(options, placed, error);
+  if (status == QPLAN_OK) move_states(states, placed);
+  return finish(status, placed, session);
 }
 
 }  // namespace qplan

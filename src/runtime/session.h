@@ -169,6 +169,12 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 // what calls only this links neither regions nor logs.
 [[nodiscard]] qplan_status session_init_for_cpu(const format::PlanView& plan, const qplan_kernel_set* kernels,
                                                 const qplan_memory& memory, Session** session, Error* error);
+// The same in two memories: what the session keeps from run to run, states included, and an arena that other
+// sessions may use between runs (format/memory_layout.h, SharedLayout). Who uses it when is the caller's
+// affair.
+[[nodiscard]] qplan_status session_init_in_arena(const format::PlanView& plan,
+                                                 const qplan_kernel_set* kernels, const qplan_memory& own,
+                                                 const qplan_memory& arena, Session** session, Error* error);
 
 // What the function keeps between runs: to its initial value; to what the run that ended well has written.
 void reset_states(Session* session);

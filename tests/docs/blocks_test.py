@@ -79,7 +79,7 @@ class Blocks(unittest.TestCase):
                                CPATH=os.path.join(BUILD, "third_party"))
         models = os.path.join(ROOT, "samples", "models")
         data = os.path.join(ROOT, "tests", "data", "digits")
-        for source, names in ((f"{models}/digits.tflite", ("model.tflite", "kws.tflite", "ssd.tflite", "resnet8.tflite")),
+        for source, names in ((f"{models}/digits.tflite", ("model.tflite", "kws.tflite", "person.tflite", "ssd.tflite", "resnet8.tflite")),
                               (f"{models}/digits_qdq.onnx", ("model.onnx", "resnet8.onnx", "kws.onnx")),
                               (f"{models}/digits_float_weights.onnx", ("kws_calibrated_again.onnx",)),
                               (f"{models}/digits.pt", ("model.pt",)),

@@ -19,6 +19,8 @@ struct EmitOptions {
   bool is_aot = false;
   uint32_t isa =
       0;  // QPLAN_ISA_* of kernels that are called directly; 0: what every processor of the plan's has
+  // The name of an arena that the model shares with others; "": its memory is its own.
+  std::string arena = {};
 };
 
 struct EmittedFile {
@@ -31,17 +33,44 @@ struct EmittedFile {
 std::vector<EmittedFile> emit_c(const format::PlanView& view, std::span<const uint8_t> plan,
                                 const EmitOptions& options);
 
+// A plan among those that share an arena, and the name of its model.
+struct LinkedPlan {
+  const format::PlanView& view;
+  std::span<const uint8_t> bytes;
+  std::string name;
+};
+
+// What a model takes of the arena, by the size of pointers.
+struct ArenaBytes {
+  uint64_t bits_32 = 0, bits_64 = 0;
+};
+// emit_c of a model that shares the arena of options.arena.
+std::vector<EmittedFile> emit_model(const format::PlanView& view, std::span<const uint8_t> plan,
+                                    const EmitOptions& options, ArenaBytes* arena);
+// The files of each plan, and those of the arena that they share, which has options.name. PackError as
+// emit_c, and (QPLAN_INVALID_ARGUMENT) where two names are the same.
+std::vector<EmittedFile> emit_linked(std::span<const LinkedPlan> plans, const EmitOptions& options);
+
 // ---- parts of both forms ----
 // QPLAN_YIELD is called after pieces of so many elementary operations, at most twice as many (docs/work.md).
 inline constexpr uint32_t kYieldWork = 1u << 17;
 // The header: sizes, descriptors of inputs and outputs, the functions. memory_bytes: expressions of C.
 struct HeaderFigures {
-  std::string memory_32_bit, memory_64_bit;  // bytes
-  uint32_t alignment;                        // of the memory
+  std::string memory_32_bit, memory_64_bit;  // bytes that are the model's own
+  std::string arena_32_bit, arena_64_bit;    // bytes of the shared arena; empty: there is none
 };
 std::string header_text(const format::PlanView& view, const EmitOptions& options,
                         const HeaderFigures& figures);
 std::string upper_case(const std::string& name);
+// "#define KWS_MEMORY_BYTES 1184u", which depends on the size of pointers where the values do.
+std::string define_by_width(const std::string& macro, const std::string& bits_32, const std::string& bits_64);
+// Throws for what is no identifier.
+void check_name(const std::string& name);
+// What the model's source includes of its arena, and the assertion that it fits; "" where there is none.
+std::string arena_include(const EmitOptions& options);
+std::string arena_assert(const EmitOptions& options);
+// The model among those of its arena: "ARENA_MODEL_KWS".
+std::string model_macro(const EmitOptions& options);
 bool has_states(const format::PlanView& view);
 // "of a plan for arch=cortex-m4,isa=dsp"
 std::string first_lines(const format::PlanView& view, const EmitOptions& options);
@@ -53,7 +82,8 @@ std::map<uint16_t, const KernelVariant*> form_variants(const format::PlanView& v
                                                        bool has_direct_layers);
 
 // ---- direct calls ----
-std::vector<EmittedFile> emit_direct_calls(const format::PlanView& view, const EmitOptions& options);
+std::vector<EmittedFile> emit_direct_calls(const format::PlanView& view, const EmitOptions& options,
+                                           ArenaBytes* arena);
 
 // A field of a kernel's arguments, which are plain data: structs within them are flattened.
 struct ArgsField {

@@ -82,13 +82,19 @@ std::string tensor_macros(const PlanView& view, const std::string& prefix, uint3
   return text;
 }
 
-std::string memory_bytes(const PlanView& view, uint64_t pointer_size) {
+// What init of the array form takes, in one memory or, with an arena, in two.
+struct SessionBytes {
+  uint64_t own = 0, arena = 0;
+};
+SessionBytes session_bytes(const PlanView& view, uint64_t pointer_size, bool has_arena) {
   format::MemoryLayout layout;
   const format::Function& main = *view.find_function(nullptr);
   if (!format::memory_layout(view.memory_counts(main, pointer_size), pointer_size, 1, &layout)) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED, "emit-c: the plan's memory does not fit into 64 bits");
   }
-  return cat(layout.total, "u");
+  if (!has_arena) return {layout.total, 0};
+  const format::SharedLayout shared = format::shared_layout(layout, view.state_bytes(main, pointer_size));
+  return {shared.own, shared.arena};
 }
 
 std::string bytes_text(std::span<const uint8_t> bytes) {
@@ -206,8 +212,9 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   const std::string upper = upper_case(name);
   const std::vector<Family> families = FamilyUse(view).find();
   std::string text = first_lines(view, options);
-  text += cat("#include \"", name, ".h\"\n\n#include <qplan/firmware.h>\n\n");
+  text += cat("#include \"", name, ".h\"\n\n", arena_include(options), "#include <qplan/firmware.h>\n\n");
   text += cat("extern const uint8_t ", name, "_plan[", upper, "_PLAN_BYTES];\n\n");
+  text += arena_assert(options);
   text += "/* The kernel families of this plan: the linker drops all others. */\n";
   for (const Family& family : families) {
     text +=
@@ -223,19 +230,37 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   text += cat("};\n\nstatic const qplan_firmware_model model = {", name, "_plan, ", upper,
               "_PLAN_BYTES, families, sizeof(families) / sizeof(families[0])};\n\n");
   text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n\n");
-  text += cat("int32_t ", name,
-              "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
+  const std::string run_yielding =
+      cat("qplan_firmware_run_yielding(memory, ", kYieldWork, "u, ", name, "_yield, NULL)");
+  const std::string input = "qplan_firmware_tensor(memory, 0, index)";
+  const std::string output = "qplan_firmware_tensor(memory, 1, index)";
+  const std::string reset =
+      cat("void ", name, "_reset_state(void) { qplan_firmware_reset_state(memory); }\n\n");
   text += cat("#if defined(QPLAN_YIELD)\nstatic void ", name,
               "_yield(void *user) {\n  (void)user;\n  QPLAN_YIELD();\n}\n");
-  text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run_yielding(memory, ", kYieldWork, "u, ",
-              name, "_yield, NULL); }\n#else\n");
+  if (!options.arena.empty()) {
+    const std::string &arena = options.arena, model = model_macro(options);
+    text +=
+        cat("#define RUN() ", run_yielding, "\n#else\n#define RUN() qplan_firmware_run(memory)\n#endif\n\n");
+    text += cat("int32_t ", name, "_init(void) {\n  if (", arena, "_take(", model,
+                ") < 0) return -2;\n  return qplan_firmware_init_in_arena(&model, memory, sizeof(memory), ",
+                arena, "_memory, ", upper, "_ARENA_BYTES);\n}\n\n");
+    text += cat("int32_t ", name, "_run(void) {\n  int32_t status;\n  if (", arena, "_begin(", model,
+                ") < 0) return -2;\n  status = RUN();\n  ", arena, "_end();\n  return status;\n}\n\n");
+    if (has_states(view)) text += reset;
+    text += cat("void *", name, "_input(uint32_t index) {\n  return ", arena, "_take(", model,
+                ") < 0 ? NULL : ", input, ";\n}\n\n");
+    text += cat("const void *", name, "_output(uint32_t index) {\n  return ", arena, "_has(", model, ") ? ",
+                output, " : NULL;\n}\n");
+    return text;
+  }
+  text += cat("int32_t ", name, "_run(void) { return ", run_yielding, "; }\n#else\n");
   text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run(memory); }\n#endif\n\n");
-  if (has_states(view))
-    text += cat("void ", name, "_reset_state(void) { qplan_firmware_reset_state(memory); }\n\n");
-  text +=
-      cat("void *", name, "_input(uint32_t index) { return qplan_firmware_tensor(memory, 0, index); }\n\n");
-  text += cat("const void *", name,
-              "_output(uint32_t index) { return qplan_firmware_tensor(memory, 1, index); }\n");
+  text += cat("int32_t ", name,
+              "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
+  if (has_states(view)) text += reset;
+  text += cat("void *", name, "_input(uint32_t index) { return ", input, "; }\n\n");
+  text += cat("const void *", name, "_output(uint32_t index) { return ", output, "; }\n");
   return text;
 }
 
@@ -260,6 +285,33 @@ std::string upper_case(const std::string& name) {
   return upper;
 }
 
+void check_name(const std::string& name) {
+  if (is_identifier(name)) return;
+  throw PackError(QPLAN_INVALID_ARGUMENT,
+                  cat("emit-c: '", name, "' cannot be part of a name in C; pass another one with --name"));
+}
+
+std::string define_by_width(const std::string& macro, const std::string& bits_32,
+                            const std::string& bits_64) {
+  if (bits_32 == bits_64) return cat("#define ", macro, " ", bits_32, "\n");
+  return cat("#if UINTPTR_MAX > 0xffffffffu\n#define ", macro, " ", bits_64, "\n#else\n#define ", macro, " ",
+             bits_32, "\n#endif\n");
+}
+
+std::string model_macro(const EmitOptions& options) {
+  return cat(upper_case(options.arena), "_MODEL_", upper_case(options.name));
+}
+
+std::string arena_include(const EmitOptions& options) {
+  return options.arena.empty() ? "" : cat("#include \"", options.arena, ".h\"\n");
+}
+
+std::string arena_assert(const EmitOptions& options) {
+  if (options.arena.empty()) return "";
+  return cat("QPLAN_STATIC_ASSERT(", options.name, "_fits_", options.arena, ", ", upper_case(options.name),
+             "_ARENA_BYTES <= ", upper_case(options.arena), "_BYTES);\n\n");
+}
+
 bool has_states(const PlanView& view) { return format::count_of(view.find_function(nullptr)->states()) > 0; }
 
 std::string first_lines(const PlanView& view, const EmitOptions& options) {
@@ -279,13 +331,13 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
   text += cat("#ifndef ", guard, "\n#define ", guard, "\n\n#include <stddef.h>\n#include <stdint.h>\n\n");
   text += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   if (!options.is_aot) text += cat("#define ", upper, "_PLAN_BYTES ", view.header().file_size, "u\n");
-  text += "/* All memory that a run takes, but the stack. */\n";
-  if (figures.memory_32_bit == figures.memory_64_bit) {
-    text += cat("#define ", upper, "_MEMORY_BYTES ", figures.memory_32_bit, "\n");
-  } else {
-    text += cat("#if UINTPTR_MAX > 0xffffffffu\n#define ", upper, "_MEMORY_BYTES ", figures.memory_64_bit,
-                "\n#else\n#define ", upper, "_MEMORY_BYTES ", figures.memory_32_bit, "\n#endif\n");
-  }
+  const bool has_arena = !options.arena.empty();
+  text +=
+      has_arena
+          ? "/* Memory that the model keeps for itself, and what it takes of the arena while it runs. */\n"
+          : "/* All memory that a run takes, but the stack. */\n";
+  text += define_by_width(upper + "_MEMORY_BYTES", figures.memory_32_bit, figures.memory_64_bit);
+  if (has_arena) text += define_by_width(upper + "_ARENA_BYTES", figures.arena_32_bit, figures.arena_64_bit);
   for (const bool is_output : {false, true}) {
     const auto* tensors = is_output ? main.outputs() : main.inputs();
     const std::string noun = is_output ? "_OUTPUT" : "_INPUT";
@@ -294,16 +346,23 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
       text += tensor_macros(view, cat(upper, noun, i), tensors->Get(i));
     }
   }
+  if (has_arena) {
+    text += cat("\n/* Inputs and outputs are in an arena that other models use, too: ", options.arena,
+                ".h says when they are gone. */\n");
+  }
   text += cat("\n/* Once, before everything else. 0, or a negative QPLAN_* status of qplan.h. */\nint32_t ",
               options.name, "_init(void);\n");
-  text += cat("/* The bytes of an input, to be written before each run",
-              "; NULL beyond the last one. */\nvoid *", options.name, "_input(uint32_t index);\n");
-  text += cat("/* 0, or a negative status. */\nint32_t ", options.name, "_run(void);\n");
+  text += cat("/* The bytes of an input, to be written before each run; NULL beyond the last one",
+              has_arena ? " and while a model runs" : "", ". */\nvoid *", options.name,
+              "_input(uint32_t index);\n");
+  text += cat("/* 0, or a negative status", has_arena ? ": -2 where another model has the arena" : "",
+              ". */\nint32_t ", options.name, "_run(void);\n");
   if (has_states(view)) {
     text += cat("/* What the model keeps from run to run becomes what it is after init. */\nvoid ",
                 options.name, "_reset_state(void);\n");
   }
-  text += cat("/* The bytes of an output, until the next run. */\nconst void *", options.name,
+  text += cat("/* The bytes of an output, until the next run",
+              has_arena ? "; NULL where another model has the arena" : "", ". */\nconst void *", options.name,
               "_output(uint32_t index);\n");
   text += cat("\n/* What the program relies on. */\ntypedef char ", options.name,
               "_is_for_bytes_of_8_bits[((uint8_t)-1 == 255u && sizeof(float) == 4u) ? 1 : -1];\n");
@@ -311,18 +370,24 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
   return text;
 }
 
+std::vector<EmittedFile> emit_model(const PlanView& view, std::span<const uint8_t> plan,
+                                    const EmitOptions& options, ArenaBytes* arena) {
+  check_name(options.name);
+  if (options.is_aot) return emit_direct_calls(view, options, arena);
+  const SessionBytes small = session_bytes(view, 4, !options.arena.empty());
+  const SessionBytes large = session_bytes(view, 8, !options.arena.empty());
+  *arena = {small.arena, large.arena};
+  const HeaderFigures figures = {cat(small.own, "u"), cat(large.own, "u"), cat(small.arena, "u"),
+                                 cat(large.arena, "u")};
+  return {{options.name + ".h", header_text(view, options, figures)},
+          {options.name + ".c", array_source(view, options)},
+          {options.name + "_plan.c", plan_source(view, plan.subspan(0, view.header().file_size), options)}};
+}
+
 std::vector<EmittedFile> emit_c(const PlanView& view, std::span<const uint8_t> plan,
                                 const EmitOptions& options) {
-  if (!is_identifier(options.name)) {
-    throw PackError(
-        QPLAN_INVALID_ARGUMENT,
-        cat("emit-c: '", options.name, "' cannot be part of a name in C; pass another one with --name"));
-  }
-  if (options.is_aot) return emit_direct_calls(view, options);
-  return {
-      {options.name + ".h", header_text(view, options, {memory_bytes(view, 4), memory_bytes(view, 8), 64})},
-      {options.name + ".c", array_source(view, options)},
-      {options.name + "_plan.c", plan_source(view, plan.subspan(0, view.header().file_size), options)}};
+  ArenaBytes arena;
+  return emit_model(view, plan, options, &arena);
 }
 
 }  // namespace qplan::emit

@@ -145,6 +145,8 @@ static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint
 
 // Where the memory and each tensor are while arguments are filled. Nothing is read or written there.
 constexpr uintptr_t kMemory = uintptr_t{1} << 40;
+// States of a model that shares its memory.
+constexpr uintptr_t kKept = uintptr_t{1} << 41;
 
 class DirectCalls {
  public:
@@ -152,6 +154,7 @@ class DirectCalls {
       : view_(view),
         options_(options),
         main_(*view.find_function(nullptr)),
+        memory_(options.arena.empty() ? "memory" : options.arena + "_memory"),
         isa_(choose_isa()),
         forms_(form_variants(view, isa_, true)) {
     for (uint32_t t = 0; t < view.num_tensors(); ++t) {
@@ -159,14 +162,17 @@ class DirectCalls {
                                           : reinterpret_cast<void*>(kMemory + view.tensor(t).offset()));
     }
     arena_bytes_ = round_up(view.bank(view.main_bank()).size(), format::kArenaAlignment);
+    if (has_arena()) keep_states();
   }
 
-  std::vector<EmittedFile> run() {
+  std::vector<EmittedFile> run(ArenaBytes* arena) {
     for (uint32_t i = 0; i < main_.num_steps(); ++i) step(main_.first_step() + i);
     states();
-    const std::string memory = cat(arena_bytes_ + scratch_bytes_, "u");
+    const std::string memory = cat(arena_bytes_ + scratch_bytes_, "u"), kept = cat(kept_bytes_, "u");
+    *arena = {arena_bytes_ + scratch_bytes_, arena_bytes_ + scratch_bytes_};
     const std::string& name = options_.name;
-    return {{name + ".h", header_text(view_, options_, {memory, memory, 64})}, {name + ".c", source()}};
+    const std::string& own = has_arena() ? kept : memory;
+    return {{name + ".h", header_text(view_, options_, {own, own, memory, memory})}, {name + ".c", source()}};
   }
 
  private:
@@ -174,6 +180,28 @@ class DirectCalls {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     cat("emit-c --aot: step ", index, " '", view_.step_name(index), "': ", why,
                         "; without --aot the plan is written as an array, which runs every kernel"));
+  }
+
+  bool has_arena() const { return !options_.arena.empty(); }
+
+  // Out of the arena, whose other models would write over them; as src/runtime/session.cc does it.
+  void keep_states() {
+    for (uint32_t i = 0; i < format::count_of(main_.states()); ++i) {
+      const format::State& state = *main_.states()->Get(i);
+      void* const at = reinterpret_cast<void*>(kKept + kept_bytes_);
+      if (format::same_range(view_.tensor(state.input()), view_.tensor(state.output())))
+        data_[state.output()] = at;
+      data_[state.input()] = at;
+      kept_bytes_ += round_up(view_.tensor(state.input()).size(), format::kArenaAlignment);
+    }
+  }
+
+  // "memory + 64u"
+  std::string memory_text(uint64_t offset) const { return cat(memory_, " + ", offset, "u"); }
+  // The same of a tensor in the memory; "kept + 64u" of a state in an arena.
+  std::string place_text(uint32_t tensor) const {
+    const auto address = reinterpret_cast<uintptr_t>(data_[tensor]);
+    return address >= kKept ? cat("kept + ", address - kKept, "u") : memory_text(address - kMemory);
   }
 
   // The instruction set that every processor of the plan's architecture has: a direct call cannot choose.
@@ -221,7 +249,7 @@ class DirectCalls {
     const uint32_t work_items = call.variant->work_items(call.args);
     calls_ += cat("  QPLAN_RUN(qplan_", call.variant->name, "_run, &step", index, ", ", work_items, "u, ",
                   work_items_per_call(*call.variant, call.family->work(call.args), kYieldWork, work_items),
-                  "u, memory + ", scratch_of(index), "u);\n");
+                  "u, ", memory_text(scratch_of(index)), ");\n");
   }
 
   std::string comment_of(uint32_t index) const {
@@ -269,10 +297,9 @@ class DirectCalls {
       arguments(cat("step", index, "_layer", i), call, kernel);
       const bool is_last = i + 1 == layers.size();
       const uint64_t row = uint64_t{conv.output_w} * conv.output_c;
-      table +=
-          cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
-              call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row, "u, ",
-              is_last ? std::string("NULL") : cat("memory + ", scratch_of(index) + at, "u"), "},\n");
+      table += cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
+                   call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row,
+                   "u, ", is_last ? std::string("NULL") : memory_text(scratch_of(index) + at), "},\n");
       if (!is_last) at += round_up(tiles[i] * row, 64);
       // As many rows as the layer makes at once: no family takes more scratch for fewer.
       const RowCut& row_cut = *call.family->row_cut;
@@ -283,8 +310,8 @@ class DirectCalls {
     }
     tables_ += table + "};\n\n";
     need_scratch(index, at + scratch, cat("a cascade of ", block_rows, " rows at a time"));
-    calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, memory + ",
-                  scratch_of(index) + at, "u);\n");
+    calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, ",
+                  memory_text(scratch_of(index) + at), ");\n");
   }
 
   // Kernels with vectors may read scratch by whole vectors, which the arena of a small device does not align.
@@ -365,8 +392,8 @@ class DirectCalls {
 
   std::string pointer_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
-    if (address >= kMemory && address - kMemory < arena_bytes_)
-      return cat("memory + ", address - kMemory, "u");
+    if (address >= kMemory && address - kMemory < arena_bytes_) return memory_text(address - kMemory);
+    if (address >= kKept && address - kKept < kept_bytes_) return cat("kept + ", address - kKept, "u");
     const auto known = arrays_.find(pointer);
     if (known != arrays_.end()) return known->second;
     const std::string name = cat(step, "_", field.name);
@@ -415,19 +442,17 @@ class DirectCalls {
   void states() {
     for (uint32_t i = 0; i < format::count_of(main_.states()); ++i) {
       const format::State& state = *main_.states()->Get(i);
-      const uint64_t to = view_.tensor(state.input()).offset(), from = view_.tensor(state.output()).offset();
+      const std::string to = place_text(state.input()), from = place_text(state.output());
       const uint64_t size = view_.tensor(state.input()).size();
-      if (from != to)
-        calls_ +=
-            cat("  memcpy(memory + ", to, "u, memory + ", from, "u, ", size, "u); /* state ", i, " */\n");
+      if (from != to) calls_ += cat("  memcpy(", to, ", ", from, ", ", size, "u); /* state ", i, " */\n");
       if (state.initial() == format::kNoTensorIndex) {
-        resets_ += cat("  memset(memory + ", to, "u, ", uint32_t{state.fill()}, ", ", size, "u);\n");
+        resets_ += cat("  memset(", to, ", ", uint32_t{state.fill()}, ", ", size, "u);\n");
         continue;
       }
       const ArgsField bytes = {"initial", "void", ArgsField::kInput, 1, 1, 0, true, 1};
       const auto* initial = static_cast<const uint8_t*>(view_.constant_data(state.initial()));
-      resets_ += cat("  memcpy(memory + ", to, "u, ", pointer_text(cat("state", i), bytes, initial), ", ",
-                     size, "u);\n");
+      resets_ +=
+          cat("  memcpy(", to, ", ", pointer_text(cat("state", i), bytes, initial), ", ", size, "u);\n");
     }
   }
 
@@ -455,7 +480,8 @@ class DirectCalls {
     const std::string& name = options_.name;
     const std::string upper = upper_case(name);
     std::string text = first_lines(view_, options_);
-    text += cat("#include \"", name, ".h\"\n\n#include <qplan/firmware.h>\n#include <string.h>\n\n");
+    text += cat("#include \"", name, ".h\"\n\n", arena_include(options_),
+                "#include <qplan/firmware.h>\n#include <string.h>\n\n");
     text += "/* ---- the arguments of the kernels, as the library has them ---- */\n";
     std::set<std::string> written;
     for (const uint16_t kernel : structs_) {
@@ -471,29 +497,40 @@ class DirectCalls {
       }
     }
     text += cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations and scratch ---- */\n");
-    text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n");
-    text += "\n";
+    const char* const array = has_arena() ? "kept" : "memory";
+    if (!has_arena() || kept_bytes_ != 0)
+      text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t ", array, "[", upper, "_MEMORY_BYTES];\n");
+    text += "\n" + arena_assert(options_);
     text += kPiecesText;
     if (has_cascades_) text += kCascadeText;
     text += "/* ---- constants ---- */\n" + constants_;
     text += "/* ---- steps ---- */\n" + tables_;
     if (has_states(view_)) text += cat("void ", name, "_reset_state(void) {\n", resets_, "}\n\n");
+    const std::string model = has_arena() ? model_macro(options_) : "";
     text += cat("int32_t ", name, "_init(void) {\n",
+                has_arena() ? cat("  if (", options_.arena, "_take(", model, ") < 0) return -2;\n") : "",
                 has_states(view_) ? cat("  ", name, "_reset_state();\n") : std::string(),
                 "  /* A library with other arguments does not have this symbol. */\n",
                 "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
-    text += cat("int32_t ", name, "_run(void) {\n", calls_, "  return 0;\n}\n");
-    text +=
-        accessor("void *", "_input", main_.inputs()) + accessor("const void *", "_output", main_.outputs());
+    const std::string begin =
+        has_arena() ? cat("  if (", options_.arena, "_begin(", model, ") < 0) return -2;\n") : "";
+    const std::string end = has_arena() ? cat("  ", options_.arena, "_end();\n") : "";
+    text += cat("int32_t ", name, "_run(void) {\n", begin, calls_, end, "  return 0;\n}\n");
+    const std::string takes = has_arena() ? cat(options_.arena, "_take(", model, ") < 0") : "";
+    const std::string lacks = has_arena() ? cat(options_.arena, "_has(", model, ") == 0") : "";
+    text += accessor("void *", "_input", takes, main_.inputs());
+    text += accessor("const void *", "_output", lacks, main_.outputs());
     return text;
   }
 
-  std::string accessor(const char* type, const char* suffix,
+  // refuses: a condition of C, "" where there is none.
+  std::string accessor(const char* type, const char* suffix, const std::string& refuses,
                        const flatbuffers::Vector<uint32_t>* tensors) const {
-    std::string text = cat("\n", type, options_.name, suffix, "(uint32_t index) {\n  switch (index) {\n");
+    std::string text = cat("\n", type, options_.name, suffix, "(uint32_t index) {\n");
+    if (!refuses.empty()) text += cat("  if (", refuses, ") return NULL;\n");
+    text += "  switch (index) {\n";
     for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
-      text +=
-          cat("    case ", i, "u:\n      return memory + ", view_.tensor(tensors->Get(i)).offset(), "u;\n");
+      text += cat("    case ", i, "u:\n      return ", place_text(tensors->Get(i)), ";\n");
     }
     return text + "    default:\n      return NULL;\n  }\n}\n";
   }
@@ -501,10 +538,11 @@ class DirectCalls {
   const PlanView& view_;
   const EmitOptions& options_;
   const format::Function& main_;
+  const std::string memory_;  // the array's name
   const uint32_t isa_;
   const std::map<uint16_t, const KernelVariant*> forms_;
   std::vector<void*> data_;
-  uint64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  uint64_t arena_bytes_ = 0, scratch_bytes_ = 0, kept_bytes_ = 0;
   bool has_cascades_ = false;
   std::set<uint16_t> structs_;                    // kernels whose arguments are written
   std::map<std::string, std::string> variants_;   // and the struct that each reads
@@ -514,8 +552,9 @@ class DirectCalls {
 
 }  // namespace
 
-std::vector<EmittedFile> emit_direct_calls(const PlanView& view, const EmitOptions& options) {
-  return DirectCalls(view, options).run();
+std::vector<EmittedFile> emit_direct_calls(const PlanView& view, const EmitOptions& options,
+                                           ArenaBytes* arena) {
+  return DirectCalls(view, options).run(arena);
 }
 
 }  // namespace qplan::emit

@@ -163,6 +163,20 @@ Json metadata_json(const PlanView& view) {
   return json.is_object() ? json : Json();
 }
 
+// What a session of one worker keeps for itself, states included, and what it takes of an arena that others
+// use before and after its runs (`qplan link`).
+Json shared_json(const PlanView& view, const format::Function& main) {
+  Json json = Json::object();
+  for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
+    format::MemoryLayout layout;
+    if (!format::memory_layout(view.memory_counts(main, pointer_size), pointer_size, 1, &layout)) continue;
+    const format::SharedLayout shared = format::shared_layout(layout, view.state_bytes(main, pointer_size));
+    json[pointer_size == 4 ? "32_bit" : "64_bit"] = {{"kept_bytes", shared.own},
+                                                     {"arena_bytes", shared.arena}};
+  }
+  return json;
+}
+
 Json memory_json(const PlanView& view) {
   const format::Function& main = *view.find_function(nullptr);
   Json json;
@@ -189,6 +203,7 @@ Json memory_json(const PlanView& view) {
     }
     json["session_bytes"][pointer_size == 4 ? "32_bit" : "64_bit"] = by_workers;
   }
+  json["shared_arena"] = shared_json(view, main);
   json["stack_bytes"] = stack_json(view, main);
   return json;
 }
