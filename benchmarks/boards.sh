@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#models[@]} -gt 0 ] || models=(kws_ref_model person_detect pretrainedResnet_quant ad01_int8 mobilenet_v2_1.0_224_quant)
 declare -A golden=([kws_ref_model]=rand1 [person_detect]=person [pretrainedResnet_quant]=bird [ad01_int8]=rand1)
-# Of each instruction set the architecture, and the least processor that has it.
+# Each instruction set's architecture, and the least processor that has it.
 declare -A arch=([reference]=aarch64 [neon]=aarch64 [dotprod]=aarch64 [i8mm]=aarch64 [rvv]=riscv64)
 declare -A processor=([reference]=cortex-a53 [neon]=cortex-a53 [dotprod]=neoverse-n1 [i8mm]=max [rvv]=rv64,v=true,vext_spec=v1.0,vlen=128)
 declare -A goal

@@ -32,7 +32,7 @@ uint64_t float_steps(const void* expected, const void* found, uint64_t index) {
   return std::max<uint64_t>(p > q ? p - q : q - p, 1);  // the bytes differ
 }
 
-// Of two elements whose bytes differ.
+// The distance of two elements whose bytes differ.
 uint64_t steps_between(const qplan_tensor_info& info, const void* expected, const void* found,
                        uint64_t index) {
   if (is_type(info.dtype, kDLFloat, 32)) return float_steps<float, uint32_t>(expected, found, index);

@@ -137,7 +137,7 @@ QPLAN_API const qplan_kernel_set* qplan_kernels_with_custom(qplan_kernel_set_sto
 /* The entry of a library of operators, and how the command finds it. */
 #define QPLAN_CUSTOM_OPERATORS_ENTRY_NAME "qplan_custom_operators"
 typedef const qplan_custom_operator* const* (*qplan_custom_operators_entry_fn)(uint32_t* count);
-/* Of libqplan_host: loads a library of operators, which stays loaded until the process ends. QPLAN_FILE_ERROR
+/* In libqplan_host. Loads a library of operators, which stays loaded until the process ends. QPLAN_FILE_ERROR
  * where path cannot be loaded, QPLAN_INVALID_ARGUMENT where it has no such entry or an operator is not whole.
  */
 QPLAN_API qplan_status qplan_host_custom_operators_load(const char* path,

@@ -148,8 +148,8 @@ enum {
   QPLAN_EXPLAIN_TEXT = 0,
   QPLAN_EXPLAIN_JSON = 1,
   QPLAN_EXPLAIN_HTML = 2,
-  /* Of a model: the share of its operators and multiply-accumulates that would run on the CPU, and what would
-   * not, as JSON; of operators that are not imported, too. */
+  /* How large a share of a model's operators and multiply-accumulates would run on the CPU, and what would
+   * not, as JSON. Operators that are not imported count, too. */
   QPLAN_EXPLAIN_COVERAGE = 3
 };
 QPLAN_API qplan_status qplan_explain(const char* path, const qplan_pack_options* options, int format,

@@ -9,7 +9,7 @@ namespace qplan {
 namespace int_binary_ref {
 namespace {
 
-// Of 64 bits, where no quotient overflows.
+// Quotients of 64 bits, of which none overflows.
 int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   const int64_t quotient = a / b;

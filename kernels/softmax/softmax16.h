@@ -1,9 +1,9 @@
 // softmax16: softmax along the last axis with an output of int16, under TFL2.
 //
-// Of int8: as softmax (softmax.h) up to r and e(i), then
+// For int8: as softmax (softmax.h) up to r and e(i), then
 //   out(i) = -32768 + round(doubling_high_mul(r, e(i)) / 2^(k + 15)), saturated; -32768 where d(i) < diff_min
 //
-// Of int16, by two tables of 513 entries each, exp_table of exp on [-10, 0] and reciprocal_table of 1 / (1 +
+// For int16, by two tables of 513 entries each, exp_table of exp on [-10, 0] and reciprocal_table of 1 / (1 +
 // x) on [0, 1]:
 //   e(i)   = lookup(exp_table, clamp16(32767 + requantize_tfl2(x(i) - max x, input_multiplier, input_shift)))
 //   sum    = sum over i of e(i);  h = leading zeros of sum as a number of 32 bits

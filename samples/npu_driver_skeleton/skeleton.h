@@ -155,7 +155,7 @@ enum { SKELETON_NUM_RULES = 4 };
 extern const qplan_npu_rule skeleton_rules[SKELETON_NUM_RULES];
 /* "" or "window=N": kernels and pools of at most N x N. The driver's open and the target's configure. */
 qplan_npu_status read_options(const char* options, uint32_t* max_window, qplan_npu_reason* why);
-/* Of everything that a packer assumes. */
+/* A hash of everything that a packer assumes. */
 uint64_t hash_of(uint32_t max_window);
 void fill_capabilities(uint32_t max_window, qplan_npu_capabilities* all);
 qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op*, qplan_npu_reason*, uint32_t* num_reasons);

@@ -568,7 +568,7 @@ class Preparation {
   const flatbuffers::Vector<uint32_t>* const scratch_sizes_;
   uint8_t* const arena_;
   const size_t arena_bytes_;
-  // Of the step that is being bound; null between steps.
+  // Tensors of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
 };

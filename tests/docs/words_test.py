@@ -124,6 +124,23 @@ def pages():
                 yield os.path.normpath(os.path.join(relative, name))
 
 
+# "Of the largest block." names no subject: "Extents of the largest block."
+FRAGMENT = re.compile(r"^\s*(?://|#|/\*\*?|\*) Of [a-z0-9]")
+
+
+def fragments(text):
+    return [number for number, line in enumerate(text.splitlines(), 1) if FRAGMENT.match(line)]
+
+
+def code_files():
+    for top in ("src", "kernels", "format", "capi", "include", "tools", "python", "samples", "benchmarks", "tests", "cmake"):
+        for folder, folders, files in os.walk(os.path.join(ROOT, top)):
+            folders[:] = [name for name in folders if name not in ("build", "__pycache__")]
+            for name in files:
+                if name.endswith((".cc", ".h", ".hpp", ".c", ".inl", ".def", ".py", ".cmake", ".sh", "CMakeLists.txt")):
+                    yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
 class Checks(unittest.TestCase):
     """Each check finds what it is for, and nothing else."""
 
@@ -138,6 +155,9 @@ class Checks(unittest.TestCase):
         self.assertEqual(["tells how", "lies in", "behind"], sorted(found, key=["tells how", "lies in", "behind"].index))
         self.assertEqual([], list(bad_phrases("It relies on it, and belies nothing.\n```\nbehind\n```\n"
                                               "left behind " + EXCEPTION)))
+
+    def test_fragments(self):
+        self.assertEqual([1, 3], fragments("// Of int8 weights.\nint x;  // Of y.\n  /* Of a model: its share. */\n// Offsets."))
 
     def test_anchors(self):
         self.assertEqual({"a-b", "a-b-1", "c_d", "term"}, anchors('# A b\n## A `b`!\n### c_d\n<a id="term"></a>'))
@@ -157,6 +177,11 @@ class Pages(unittest.TestCase):
 
     def test_phrases_that_read_badly_do_not_come_back(self):
         self.check(lambda page, text: bad_phrases(text), GENERATED)
+
+    def test_comments_name_what_they_are_about(self):
+        offences = [f"{path}:{number}: begins with 'Of'" for path in code_files()
+                    for number in fragments(read(os.path.join(ROOT, path)))]
+        self.assertEqual([], offences)
 
     def test_every_word_of_the_glossary_can_be_linked(self):
         text = read(os.path.join(ROOT, "docs", "glossary.md"))

@@ -68,7 +68,7 @@ TEST(EthosuCascades, GiveTheGoldenBytesInLessMemory) {
       const uint64_t whole = device_bytes(packed(model, config));
       // As little as possible, and a limit that can be met.
       const uint64_t least = run(model, config, ",sram=1"), some = (whole + least) / 2;
-      // Of kws each layer's input and output are as large as all others'.
+      // All inputs and outputs of layers of kws are equally large.
       EXPECT_LE(least, model.starts_with("kws") ? whole : whole * 3 / 4);
       EXPECT_LE(run(model, config, ",sram=" + std::to_string(some)), some);
       EXPECT_EQ(device_bytes(packed(model, config + ",sram=" + std::to_string(2 * whole))), whole);

@@ -126,7 +126,7 @@ TEST(ExportedFuzz, DamagedPrograms) {
   });
 }
 
-// Of the zip that torch.save wrote into the zip: its own bytes, and those of its pickle.
+// Damages the zip that torch.save wrote into the zip: its own bytes, and those of its pickle.
 TEST(ExportedFuzz, DamagedWeights) {
   const Bytes model = network();
   const char* entry = "serialized_state_dict.pt";

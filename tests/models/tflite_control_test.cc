@@ -197,7 +197,7 @@ TEST(TfliteControl, SparseWeightsAreFilledUp) {
             (std::vector<float>{50, -2000, 307}));
 }
 
-// Of equals the first comes first.
+// The first of equals comes first.
 TEST(TfliteControl, TheLargestComeWithTheirPositions) {
   TfliteBuilder b;
   const int32_t x = floats(b, "x", {2, 4}), values = floats(b, "values", {2, 3});
@@ -213,7 +213,7 @@ TEST(TfliteControl, TheLargestComeWithTheirPositions) {
 
 constexpr size_t kGates = 4, kChannels = 3, kCells = 2, kSteps = 5;
 
-// Of one direction: gates input, forget, cell, output.
+// One direction: gates input, forget, cell, output.
 struct Lstm {
   std::vector<std::vector<float>> input_weights, recurrent_weights, bias;
 

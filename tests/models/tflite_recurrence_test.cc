@@ -97,7 +97,7 @@ struct Layer {
   }
 };
 
-// What is different from the layer, none of which changes what it computes, but for the last.
+// How the model writes the layer. Only the last field changes what it computes.
 struct Form {
   bool updates_slices = false;  // the list by DYNAMIC_UPDATE_SLICE
   bool has_lists = false;       // lists of tensors by TensorFlow's operators

@@ -50,7 +50,7 @@ TEST(NpuSession, RegionRunsOnItsDeviceAndTheCpuStepsDoNot) {
   }
 }
 
-// Of the last load_in_place.
+// The bytes of the last load_in_place.
 const void* loaded_in_place = nullptr;
 
 qplan_npu_status load_in_place(qplan_npu_device device, uint32_t format, const void* blob, uint64_t bytes,

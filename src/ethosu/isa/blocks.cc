@@ -9,7 +9,7 @@ bool sums_depth(const Kernel& k) {
   return k.kind == KernelKind::kConv || (k.kind == KernelKind::kPool && k.pool == PoolMode::kReduceSum);
 }
 
-// Of the operand with the larger elements.
+// Bits of an element of the operand with the larger ones.
 uint32_t ifm_bits(const Kernel& k) {
   return k.kind == KernelKind::kElementwise && k.has_ifm2 ? most(k.ifm.bits, k.ifm2.bits) : k.ifm.bits;
 }

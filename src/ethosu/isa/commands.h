@@ -133,7 +133,7 @@ struct Command {
     return !has_payload &&
            (code == kOpConv || code == kOpDepthwise || code == kOpPool || code == kOpElementwise);
   }
-  // Of addresses and strides: 32 bits of payload and 8 of the parameter.
+  // An address or a stride: 32 bits of payload and 8 of the parameter.
   uint64_t address() const { return payload | uint64_t{parameter & 0xffu} << 32; }
 };
 

@@ -19,7 +19,7 @@ enum OutputKind : uint32_t {
 
 uint64_t most64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// Of the largest block.
+// Extents of the largest block.
 struct BlockExtent {
   uint32_t h, w, d;
   uint64_t elements() const { return uint64_t{h} * w * d; }

@@ -23,7 +23,7 @@ class TimeLine {
   // Until at most n are unfinished.
   void wait_kernels(uint32_t n) { wait(kernels_, n); }
   void wait_transfers(uint32_t n) { wait(transfers_, n); }
-  // Of the last operation's end.
+  // When the last operation ends.
   uint64_t cycles() const {
     const uint64_t k = kernels_.ends[0], t = transfers_.ends[0];
     const uint64_t last = k > t ? k : t;

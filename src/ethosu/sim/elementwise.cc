@@ -18,7 +18,7 @@ int64_t shift_right(int64_t value, uint32_t by, Rounding rounding) { return scal
 // Operands less their zero points, in their order.
 bool Executor::combine(int64_t a, int64_t b, int64_t* result) {
   const bool is_wide = k_.ifm.bits == 32;
-  // Of 32-bit operands the shift alone is applied.
+  // The shift alone is applied to 32-bit operands.
   const Scale by = is_wide ? Scale{1, k_.ofm_scale.shift} : k_.ofm_scale;
   const auto scaled = [&](int64_t value) { return k_.has_scale ? scale(value, by, k_.rounding) : value; };
   switch (k_.elementwise) {

@@ -91,7 +91,7 @@ class PartPlacer {
     division.step = s;
     const ProgramStep& step = program_.steps[s];
     if (step.inputs.size() != 1 && step.outputs.size() != 1) return division;
-    // Of one input and one output the smaller is the part: a slice lies in what it is cut from.
+    // With one input and one output the smaller is the part: a slice lies in what it is cut from.
     division.joins =
         step.outputs.size() == 1 && (step.inputs.size() > 1 || size(step.inputs[0]) <= size(step.outputs[0]));
     division.whole = division.joins ? step.outputs[0] : step.inputs[0];

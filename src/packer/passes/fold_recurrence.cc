@@ -201,7 +201,7 @@ class RecurrenceFinder {
     int64_t position;
   };
 
-  // Recurrences come in the order of their first rounds: what a stack reads stands before it.
+  // Recurrences come in the order of their first rounds, so the layer that a stack reads comes before it.
   void place(Recurrence chain) {
     find_sequence(function_, &chain);
     const std::vector<Recurrence>* below = chain.sequence ? nullptr : find_stack(&chain);

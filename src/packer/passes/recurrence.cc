@@ -42,13 +42,13 @@ class SumReader {
     take_apart();
     return sum_;
   }
-  // Of the data alone, or of the state.
+  // The same of a sum over the data alone, or over the state alone.
   std::optional<GateSum> read_whole(ValueId value) {
     return visit_all(value) ? std::optional(sum_) : std::nullopt;
   }
 
  private:
-  // A gate has a handful of sums; longer ones are none.
+  // A gate is a sum of a handful of terms; longer sums are not gates.
   static constexpr int kMaxVisited = 32;
 
   bool visit_all(ValueId value) {

@@ -79,7 +79,8 @@ struct RoundInputs {
 // `state` is the h that the round reads; nullopt where its gates do not all read it and one other value.
 // Where x is h too, the marks of products tell them apart; gates without one have the same sum either way.
 std::optional<RoundInputs> inputs_with_state(const Round& round, ir::ValueId state);
-// Of the first value that can be the round's h: of an LSTM, that of the last product of each gate.
+// The same with the first value that can be the round's h. In an LSTM that is the data of the last product of
+// each gate.
 std::optional<RoundInputs> inputs_alone(const Round& round);
 // The round is one of this layer: its h is the value, of those that can be, with which it has these weights.
 // An h of zeros has left no products.

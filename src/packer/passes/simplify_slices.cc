@@ -82,7 +82,8 @@ Result merge_slices(const RewriteContext& context, std::string* why) {
   return sliced(context.post(), *slice, context.root.name());
 }
 
-// Of a part, or of several whole ones.
+// A slice of one part becomes a slice of that part's tensor; a slice of several whole parts concatenates
+// those.
 Result slice_of_concatenate(const RewriteContext& context, std::string* why) {
   const std::optional<Slice> slice = root_slice(context);
   if (!slice) return std::nullopt;

@@ -119,7 +119,7 @@ class StepCheck {
 
   qplan_status status() const { return error_->status(); }
   bool has_residual() const { return fields_.has(format::KernelStep::VT_RESIDUAL); }
-  // Of the step's parameters.
+  // The fields of the step's parameters.
   format::TableFields params_fields() const {
     return format::TableFields(fields_.table(format::KernelStep::VT_PARAMS));
   }

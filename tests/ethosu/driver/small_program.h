@@ -73,7 +73,7 @@ struct Calls {
     all.num_binds = static_cast<uint32_t>(binds.size());
     return d.submit(h, &all, job, &why);
   }
-  // Of a program with 64 bytes of input and of output.
+  // Starts a program with 64 bytes of input and 64 of output.
   qplan_npu_job start(const Blocks& blob) {
     const qplan_npu_buffer memory = buffer(256);
     qplan_npu_job job = 0;

@@ -82,7 +82,7 @@ TEST(ExportedSharing, CopiesAreTheirOwn) {
     EXPECT_EQ(then_read(b, "c", "n"), "%0 = negative(%x);\n%1 = nn.relu(%0);\n%2 = exp(%0);\n%2\n") << copy;
     EXPECT_EQ(then_read(b, "n", "c"), "%0 = negative(%x);\n%1 = nn.relu(%0);\n%2 = exp(%0);\n%2\n") << copy;
   }
-  // Of the size that the data has already.
+  // The data has the size already.
   ExportedBuilder same;
   same.input("x", {1, 1, 2, 3}).node("aten.neg.default", "n", {{"self", tensor("x")}});
   same.node("aten.upsample_nearest2d.default", "u",

@@ -19,7 +19,7 @@ inline const char kParams[] =
     "%cf: Tensor[(1, 4, 6, 8), float32], %k: Tensor[(8, 2, 3, 3), int8], %kf: Tensor[(8, 2, 3, 3), float32], "
     "%index: Tensor[(2), int32], %two: Tensor[(2), float32], %three: Tensor[(3), int32], "
     "%h: Tensor[(2, 3), int16], %t: Tensor[(4, 2, 3, 8), int8], "
-    // Of a recurrent layer of two cells.
+    // Operands of a recurrent layer of two cells.
     "%s: Tensor[(1, 5, 3), int8], %sf: Tensor[(1, 5, 3), float32], %wi: Tensor[(8, 3), int8], "
     "%gi: Tensor[(6, 3), float32], %gr: Tensor[(6, 2), float32], %gb: Tensor[(6), float32], "
     "%wr: Tensor[(8, 2), int8], %bi: Tensor[(8), int32], %bf: Tensor[(8), float32], "

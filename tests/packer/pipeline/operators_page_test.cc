@@ -169,7 +169,7 @@ std::set<std::string> listed(const char* Row::*column) {
 
 std::set<std::string> tflite_names() {
   return {
-      // Of float32 alone (op_float.cc, op_float_other.cc).
+      // On float32 alone (op_float.cc, op_float_other.cc).
       "ADD_N", "CEIL", "COS", "FLOOR", "POW", "ROUND", "SIN", "SQUARE",
 #define QPLAN_TFLITE_OP(number, name, function) #name,
 #include "src/packer/import/tflite/ops.def"

@@ -89,7 +89,7 @@ TEST(CpuRefusals, ScalesBeyondFixedPointAreNamedWithWhatWasExpected) {
   const auto refused = [](const char* type, const char* body) {
     return lower_refusal(main_text("%x: Tensor[" + std::string(type) + "]", body));
   };
-  // Of 2^-26, which TFLite refuses; the next float32 is taken.
+  // TFLite refuses 2^-26 and takes the next float32.
   const char* const at_most = " is 1.4901161e-08, expected more than 2^-26 (1.4901161e-08)";
   EXPECT_TRUE(mentions(refused("(1, 3), int8", "  qnn.log_softmax(%x, 1.4901161e-8f, 0, 0.0625f, 127)"),
                        std::string("qnn.log_softmax: its input's scale") + at_most));

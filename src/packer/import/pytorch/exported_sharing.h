@@ -35,7 +35,7 @@ class Sharing {
 
  private:
   // Elements that tensors may share: all of a tensor that is its own, or one part of a split. Parts of one
-  // split share none with each other; parts of two splits of one region may.
+  // split share no elements with each other; parts of two splits of one region may.
   struct Region {
     size_t parent;
     size_t split;                                                    // of the parent, which made this

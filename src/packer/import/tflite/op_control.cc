@@ -108,7 +108,7 @@ class Body {
   std::optional<std::vector<ir::ValueId>> constants_;  // that the rounds share
 };
 
-// Of one bool that is known on import; nullopt: it is not.
+// The condition, one bool; nullopt: its value is not known on import.
 std::optional<bool> known_condition(const OpContext& op, ir::ValueId condition) {
   if (!condition.valid()) invalid("the condition is a list of tensors, expected one bool");
   if (op.type(condition).dtype != ir::kBool || op.type(condition).num_elements() != 1)

@@ -25,7 +25,7 @@ bool is_shifted_sum(const Options* options, std::initializer_list<float> scales)
   return false;
 }
 
-// Of int32, which wraps.
+// Arithmetic on int32, which wraps.
 template <typename Options>
 void import_integers(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);

@@ -40,7 +40,7 @@ TensorId add_bytes(Lowering& lowering, ir::DType dtype, std::vector<uint8_t> byt
                                std::make_shared<const std::vector<uint8_t>>(std::move(bytes)), name);
 }
 
-// Of int8 weights.
+// The layout of int8 weights.
 uint16_t dot_layout(const Lowering& lowering) {
   return lowering.profile().fully_connected_layout == kLayout_o16k4 ? kLayout_o16k4 : kLayout_ohwi;
 }

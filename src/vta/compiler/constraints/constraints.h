@@ -41,7 +41,8 @@ inline constexpr const char* kOtherMemories = "a configuration with larger memor
 inline constexpr const char* kLeaveNoPassOut =
     "the packer's passes bring models into this form; do not skip any of them";
 
-// Of "product", "pool" or "mean"; with an nn.pad before the layer, the input is its result.
+// The geometry of "product", "pool" or "mean". With an nn.pad before the layer, the input is the pad's
+// result.
 Geometry geometry_of(const Candidate& candidate);
 
 void append(Rows* rows, Rows more);
