@@ -24,18 +24,27 @@ struct Words {
     store_ints(to, add_words(upper, times(load_words<kSigned>(bottom), distance)));
   }
 
-  static void blend_columns(const int16_t* left, const int16_t* right, int32_t distance, uint8_t* to,
-                            uint32_t count) {
+  // The sum that follows the last output may be beyond 16 bits; nobody reads it.
+  static void blend_columns(const int16_t* left, const int16_t* right, int32_t distance, int32_t growth,
+                            SixteenthsOutputs outputs) {
     const VecI32 from = load_ints(static_cast<const void*>(left));
-    const VecI32 step = sub_words(load_ints(static_cast<const void*>(right)), from);
-    const VecI32 sum = add_words(shift_left_words<4>(from), times(step, distance));
+    const VecI32 slope = sub_words(load_ints(static_cast<const void*>(right)), from);
+    const VecI32 step = times(slope, growth);
     const VecI32 half = set_words(128);
-    if constexpr (kSigned) {
-      // Half away from zero: a negative sum is rounded half down.
-      const VecI32 raised = add_words(add_words(sum, half), shift_right_words<15>(sum));
-      store_words_as_bytes<true>(to, shift_right_words<8>(raised), count);
-    } else {
-      store_words_as_bytes<false>(to, shift_right_zeros_words<8>(add_words(sum, half)), count);
+    VecI32 sum = add_words(shift_left_words<4>(from), times(slope, distance));
+    if constexpr (!kSigned) sum = add_words(sum, half);
+    for (uint32_t i = 0; i < outputs.count; ++i) {
+      const uint64_t room = static_cast<uint64_t>(outputs.end - outputs.to);
+      const uint32_t count = room < kCount ? static_cast<uint32_t>(room) : kCount;
+      if constexpr (kSigned) {
+        // Half away from zero: a negative sum is rounded half down.
+        const VecI32 raised = add_words(add_words(sum, half), shift_right_words<15>(sum));
+        store_words_as_bytes<true>(outputs.to, shift_right_words<8>(raised), count);
+      } else {
+        store_words_as_bytes<false>(outputs.to, shift_right_zeros_words<8>(sum), count);
+      }
+      sum = add_words(sum, step);
+      outputs.to += outputs.stride;
     }
   }
 };

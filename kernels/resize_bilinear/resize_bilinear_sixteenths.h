@@ -36,6 +36,29 @@ inline SixteenthsPosition sixteenths_position(const SixteenthsAxis& axis, uint32
   return {static_cast<uint32_t>(lower), static_cast<uint32_t>(upper), distance};
 }
 
+// Outputs that follow one another between the same two elements: the distance of each is the scale of the
+// axis more than that of the one before it.
+struct SixteenthsRun {
+  uint32_t lower;
+  uint32_t upper;
+  int32_t distance;  // of the first; any value where lower is upper
+  uint32_t count;
+};
+
+// The run that begins with the output `at` of `extent`.
+inline SixteenthsRun sixteenths_run(const SixteenthsAxis& axis, uint32_t at, uint32_t extent) {
+  const int32_t position = static_cast<int32_t>(at) * axis.scale + axis.offset;
+  const uint32_t rest = extent - at;
+  const int32_t lower = position < 0 ? 0 : position >> 4;
+  const uint32_t last = static_cast<uint32_t>(axis.last);
+  if (lower >= axis.last) return {last, last, 0, rest};
+  const int32_t end = position < 0 ? 0 : (lower + 1) * 16;
+  const uint32_t count =
+      axis.scale == 0 ? rest : static_cast<uint32_t>((end - position + axis.scale - 1) / axis.scale);
+  return {static_cast<uint32_t>(lower), static_cast<uint32_t>(position < 0 ? 0 : lower + 1), position & 15,
+          count < rest ? count : rest};
+}
+
 // The scale of the rule in sixteenths; -1 where it is no whole number of them.
 inline int32_t sixteenths_scale(const ResizeBilinearArgs& args, int32_t in, int32_t out) {
   const bool corners = args.align_corners && out > 1;
@@ -76,9 +99,20 @@ inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args) {
   return static_cast<size_t>((elements * sizeof(int16_t) + 63) / 64 * 64);
 }
 
+// Outputs side by side, of which some channels are computed at a time. What is stored beyond one of them is
+// stored again later.
+struct SixteenthsOutputs {
+  uint8_t* to;         // the channels of the first output
+  const uint8_t* end;  // of the row; nothing is stored from here on
+  uint64_t stride;     // from each output to the next
+  uint32_t count;
+};
+
 // Words: kCount elements of 16 bits at a time, either read as int8 or as uint8.
-//   blend_rows(top, bottom, d, to)              to[i] = top[i] * (16 - d) + bottom[i] * d
-//   blend_columns(left, right, d, to, count)    the outputs between left and right, of which count are stored
+//   blend_rows(top, bottom, d, to)                  to[i] = top[i] * (16 - d) + bottom[i] * d
+//   blend_columns(left, right, d, growth, outputs)  kCount channels of outputs between left and right, the
+//   first
+//                                                   at d, each at `growth` more than the one before it
 template <typename Words>
 inline void blend_row(const uint8_t* top, const uint8_t* bottom, int32_t distance, uint64_t count,
                       int16_t* row) {
@@ -97,6 +131,26 @@ inline void blend_row(const uint8_t* top, const uint8_t* bottom, int32_t distanc
   }
 }
 
+// A row of outputs. The last channels come first: what is stored beyond them belongs to the next output,
+// whose first channels are stored after that.
+template <typename Words>
+inline void blend_pixels(const int16_t* row, const SixteenthsAxis& width, uint32_t pixels, uint64_t channels,
+                         uint8_t* output) {
+  const uint8_t* const end = output + pixels * channels;
+  for (uint32_t x = 0; x < pixels;) {
+    const SixteenthsRun run = sixteenths_run(width, x, pixels);
+    const int16_t* left = row + run.lower * channels;
+    const int16_t* right = row + run.upper * channels;
+    for (uint64_t c = (channels + Words::kCount - 1) / Words::kCount * Words::kCount; c != 0;) {
+      c -= Words::kCount;
+      Words::blend_columns(left + c, right + c, run.distance, width.scale,
+                           {output + c, end, channels, run.count});
+    }
+    output += run.count * channels;
+    x += run.count;
+  }
+}
+
 template <typename Words>
 inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   SixteenthsAxis height, width;
@@ -111,21 +165,8 @@ inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint3
     const SixteenthsPosition rows = sixteenths_position(height, y % args.output_h);
     blend_row<Words>(image + rows.lower * input_row, image + rows.upper * input_row, rows.distance, input_row,
                      row);
-    uint8_t* output = static_cast<uint8_t*>(args.output) + y * output_row;
-    uint64_t left_in_row = output_row;
-    for (uint32_t x = 0; x < args.output_w; ++x) {
-      const SixteenthsPosition columns = sixteenths_position(width, x);
-      const int16_t* left = row + columns.lower * channels;
-      const int16_t* right = row + columns.upper * channels;
-      for (uint64_t c = 0; c < channels; c += Words::kCount) {
-        // What is stored beyond the pixel is stored again by the next one.
-        const uint64_t room = left_in_row - c;
-        Words::blend_columns(left + c, right + c, columns.distance, output + c,
-                             room < Words::kCount ? static_cast<uint32_t>(room) : Words::kCount);
-      }
-      output += channels;
-      left_in_row -= channels;
-    }
+    blend_pixels<Words>(row, width, args.output_w, channels,
+                        static_cast<uint8_t*>(args.output) + y * output_row);
   }
 }
 
