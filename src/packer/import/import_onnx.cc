@@ -11,17 +11,10 @@
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
-namespace qplan {
+namespace qplan::onnx {
 namespace {
 
 using importer::UnsupportedList;
-using onnx::Attribute;
-using onnx::Graph;
-using onnx::ImportRow;
-using onnx::Model;
-using onnx::NodeInfo;
-using onnx::OpContext;
-using onnx::operator_name;
 
 // Versions of operators are known up to this opset of ONNX's own domain. A newer one may have changed an
 // operator; what it could have added, attributes and inputs, is refused where it is used.
@@ -31,16 +24,16 @@ using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
 
 int64_t opset_of(const Opsets& opsets, const std::string& domain) {
   const auto found = opsets.find(domain);
-  if (found == opsets.end()) onnx::invalid("the model states no opset of domain " + onnx::in_quotes(domain));
+  if (found == opsets.end()) invalid("the model states no opset of domain " + in_quotes(domain));
   return found->second;
 }
 
 Opsets read_opsets(const Model& model, const std::string& place, const LogFunction& log) {
   Opsets opsets;
-  for (const onnx::OpsetImport& opset : model.opsets) {
+  for (const OpsetImport& opset : model.opsets) {
     const auto [known, is_new] = opsets.emplace(opset.domain, opset.version);
     if (!is_new && known->second != opset.version) {
-      onnx::invalid("the model states two opsets of domain " + onnx::in_quotes(opset.domain));
+      invalid("the model states two opsets of domain " + in_quotes(opset.domain));
     }
     if (is_new && log && opset.domain.empty() && opset.version > kNewestOpset) {
       log(QPLAN_LOG_WARNING, place + "opset " + std::to_string(opset.version) + " is newer than " +
@@ -78,7 +71,7 @@ void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
     if (attribute.graph == nullptr) continue;
     for (const NodeInfo& inner : attribute.graph->nodes) {
       const std::string& name = !inner.name.empty() || inner.outputs.empty() ? inner.name : inner.outputs[0];
-      unsupported->add(operator_name(inner) + " inside " + operator_name(node), onnx::in_quotes(name));
+      unsupported->add(operator_name(inner) + " inside " + operator_name(node), in_quotes(name));
       list_subgraphs(inner, unsupported);
     }
   }
@@ -89,10 +82,10 @@ void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_
                  UnsupportedList* unsupported, std::vector<SourceOperator>* found) {
   const std::string op_name = operator_name(node);
   // A model need not name the opset of a domain that qplan does not know anyway.
-  const ImportRow* row = onnx::find_row(node.domain, node.op_type);
+  const ImportRow* row = find_row(node.domain, node.op_type);
   const int64_t opset = row == nullptr ? 0 : opset_of(opsets, node.domain);
   const OpContext context(graph, node, index, opset);
-  const std::string node_name = onnx::in_quotes(context.name());
+  const std::string node_name = in_quotes(context.name());
   const size_t at = found == nullptr ? 0 : found->size();  // import_op may import the nodes of a function
   if (found != nullptr) found->push_back({op_name, context.name(), "", 0});
   const auto note = [&](const std::string& reason) {
@@ -112,7 +105,7 @@ void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_
       row->import_op(context);
       context.refuse_unread_attributes();
     }
-  } catch (const onnx::Unsupported& use) {
+  } catch (const Unsupported& use) {
     note(use.reason);
     unsupported->add(op_name + " with " + use.reason, node_name);
     list_subgraphs(node, unsupported);
@@ -132,7 +125,7 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
   const Opsets opsets = read_opsets(model, place, log);
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
-  onnx::define_inputs(graph, options);
+  define_inputs(graph, options);
   UnsupportedList unsupported;
   graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) {
     for (size_t i = 0; i < nodes.size(); ++i)
@@ -144,22 +137,22 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
   if (!unsupported.empty()) {
     keep_all_results(graph.function());  // the model's outputs may be unknown
   } else {
-    onnx::define_outputs(graph);
+    define_outputs(graph);
   }
   return module;
 }
 
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
                           const ImportOptions& options) {
-  const Model model = onnx::read_model(bytes);
+  const Model model = read_model(bytes);
   try {
     return import_model(model, place, log, options);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(onnx::model_notes(model), error.what()));
-  } catch (const onnx::Unsupported& use) {
+    throw PackError(error.status(), importer::with_notes(model_notes(model), error.what()));
+  } catch (const Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    importer::with_notes(onnx::model_notes(model), "a model with " + use.reason));
+                    importer::with_notes(model_notes(model), "a model with " + use.reason));
   }
 }
 
@@ -177,6 +170,9 @@ std::optional<uint64_t> read_varint(std::span<const uint8_t>* bytes) {
 }
 
 }  // namespace
+}  // namespace qplan::onnx
+
+namespace qplan {
 
 // Walks over the fields of a ModelProto until its graph. Its numbers are the IR version and the model's
 // version; a text begins with other bytes.
@@ -188,10 +184,10 @@ bool looks_like_onnx(std::span<const uint8_t> bytes) {
     return (field >= 2 && field <= 8 && field != 5) || field == 14 || field == 20 || field == 25;
   };
   while (!bytes.empty()) {
-    const std::optional<uint64_t> tag = read_varint(&bytes);
+    const std::optional<uint64_t> tag = onnx::read_varint(&bytes);
     if (!tag) return false;
     const uint64_t field = *tag >> 3, wire_type = *tag & 7;
-    const std::optional<uint64_t> number = read_varint(&bytes);
+    const std::optional<uint64_t> number = onnx::read_varint(&bytes);
     if (!number) return false;
     if (wire_type == kVarint && is_number(field)) continue;
     if (wire_type != kLengthDelimited || !is_bytes(field)) return false;
@@ -206,7 +202,7 @@ ir::Module import_onnx(std::span<const uint8_t> bytes, std::string_view name, co
                        const ImportOptions& options) {
   const std::string place = "onnx: " + importer::quoted_path(name) + ": ";
   try {
-    return import_checked(bytes, place, log, options);
+    return onnx::import_checked(bytes, place, log, options);
   } catch (const PackError& error) {
     throw PackError(error.status(), place + error.what());
   }

@@ -12,34 +12,30 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 
-namespace qplan {
+namespace qplan::pt {
 namespace {
 
 using importer::in_quotes;
 using importer::invalid;
-using pt::Archive;
-using pt::Evaluator;
-using pt::Flow;
-using pt::Ref;
 
 constexpr char kFreezeHint[] = "freeze the model: m = torch.jit.freeze(m.eval()), m.save('model.pt')";
 
 [[noreturn]] void wrong_options(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, text); }
 
 // Parameters of forward after self.
-std::vector<pt::Parameter> inputs_of(Archive& archive) {
-  const std::string& class_name = archive.values().get<pt::Object>(archive.module())->class_name;
-  const pt::FunctionBody* forward = archive.find_method(class_name, "forward");
+std::vector<Parameter> inputs_of(Archive& archive) {
+  const std::string& class_name = archive.values().get<Object>(archive.module())->class_name;
+  const FunctionBody* forward = archive.find_method(class_name, "forward");
   if (forward == nullptr) invalid("class " + in_quotes(class_name) + " has no method 'forward'");
   if (forward->parameters.empty()) invalid("'forward' has no parameter 'self'");
   return {forward->parameters.begin() + 1, forward->parameters.end()};
 }
 
-void check_names(const std::vector<pt::Parameter>& inputs, const ImportOptions& options) {
+void check_names(const std::vector<Parameter>& inputs, const ImportOptions& options) {
   std::string known;
-  for (const pt::Parameter& input : inputs) known += (known.empty() ? "" : ", ") + in_quotes(input.name);
+  for (const Parameter& input : inputs) known += (known.empty() ? "" : ", ") + in_quotes(input.name);
   const auto check = [&](const std::string& name, const char* what) {
-    if (std::ranges::find(inputs, name, &pt::Parameter::name) != inputs.end()) return;
+    if (std::ranges::find(inputs, name, &Parameter::name) != inputs.end()) return;
     wrong_options(cat(what, " for ", in_quotes(name), ", which is no input; inputs are ", known));
   };
   for (const auto& [name, type] : options.input_types) check(name, "a type is given");
@@ -47,11 +43,11 @@ void check_names(const std::vector<pt::Parameter>& inputs, const ImportOptions& 
 }
 
 std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOptions& options) {
-  const std::vector<pt::Parameter> inputs = inputs_of(archive);
+  const std::vector<Parameter> inputs = inputs_of(archive);
   check_names(inputs, options);
   std::vector<Ref> values;
   std::string missing;
-  for (const pt::Parameter& input : inputs) {
+  for (const Parameter& input : inputs) {
     if (!input.type.empty() && input.type != "Tensor") {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "input " + in_quotes(input.name) + " is " +
                                                    in_quotes(input.type) + ", expected a Tensor");
@@ -72,20 +68,20 @@ std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOp
   return values;
 }
 
-void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<Ref>& returned) {
+void finish(const ValueTable& values, ir::Function& main, const std::vector<Ref>& returned) {
   std::vector<ir::ValueId> outputs;
   std::vector<std::string> names;
   if (returned.empty()) invalid("the model returns no value");
   for (const Ref ref : returned) {
     const Flow* flow = values.get<Flow>(ref);
-    if (values.get<pt::Tensor>(ref) != nullptr) {
+    if (values.get<Tensor>(ref) != nullptr) {
       throw PackError(
           QPLAN_MODEL_UNSUPPORTED,
           cat("output ", outputs.size(), " is a constant of the model, expected a tensor that it computes"));
     }
     if (flow == nullptr) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, cat("output ", outputs.size(), " is ",
-                                                   pt::kind_name(values.at(ref)), ", expected a tensor"));
+                                                   kind_name(values.at(ref)), ", expected a tensor"));
     }
     if (flow->quantization) {
       set_output_quantization(main, outputs.size(),
@@ -97,7 +93,7 @@ void finish(const pt::ValueTable& values, ir::Function& main, const std::vector<
   main.set_outputs(std::move(outputs), std::move(names));
 }
 
-void log_biases(const pt::BiasCounts& counts, const std::string& place, const LogFunction& log) {
+void log_biases(const BiasCounts& counts, const std::string& place, const LogFunction& log) {
   if (!log) return;
   if (counts.total > 0) {
     log(QPLAN_LOG_INFO, cat(place, counts.total,
@@ -122,7 +118,7 @@ std::vector<std::string> model_notes(const importer::UnsupportedList& unsupporte
   return {};
 }
 
-void throw_if_missing(const pt::OperatorCalls& calls, const std::string& hint) {
+void throw_if_missing(const OperatorCalls& calls, const std::string& hint) {
   const importer::UnsupportedList& unsupported = calls.unsupported();
   if (unsupported.empty()) return;
   throw PackError(
@@ -137,10 +133,10 @@ void import_script(importer::ZipArchive zip, ir::Function& main, const std::stri
   const std::string hint = archive.is_frozen() ? "" : kFreezeHint;
   try {
     const std::vector<Ref> inputs = add_inputs(archive, main, options);
-    pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
+    OperatorCalls calls(archive.values(), archive.tensors(), main, log);
     const Ref returned = Evaluator(archive, calls).run(inputs);
     throw_if_missing(calls, hint);
-    const std::vector<Ref>* items = pt::items_of(archive.values(), returned);
+    const std::vector<Ref>* items = items_of(archive.values(), returned);
     finish(archive.values(), main, items == nullptr ? std::vector<Ref>{returned} : *items);
     log_biases(calls.biases(), place, log);
   } catch (const importer::Unsupported& use) {
@@ -152,13 +148,13 @@ void import_script(importer::ZipArchive zip, ir::Function& main, const std::stri
 void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunction& log,
                      const ImportOptions& options) {
   try {
-    pt::ExportedArchive archive(std::move(zip));
-    pt::OperatorCalls calls(archive.values(), archive.tensors(), main, log);
-    const ir::Json& module = pt::object_member(archive.program(), "graph_module");
-    pt::Sharing sharing(calls);
-    pt::ExportedGraph graph(calls, sharing, pt::exported_inputs(archive, calls, options), options.operators);
-    graph.run(pt::object_member(module, "graph"));
-    const std::vector<Ref> outputs = graph.outputs(pt::object_member(module, "signature"));
+    ExportedArchive archive(std::move(zip));
+    OperatorCalls calls(archive.values(), archive.tensors(), main, log);
+    const ir::Json& module = object_member(archive.program(), "graph_module");
+    Sharing sharing(calls);
+    ExportedGraph graph(calls, sharing, exported_inputs(archive, calls, options), options.operators);
+    graph.run(object_member(module, "graph"));
+    const std::vector<Ref> outputs = graph.outputs(object_member(module, "signature"));
     if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);
     throw_if_missing(calls, "");
     finish(archive.values(), main, outputs);
@@ -173,7 +169,7 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
   importer::ZipArchive zip(bytes);
   ir::Module module;
   ir::Function& main = module.add_function("main");
-  if (pt::is_exported(zip)) {
+  if (is_exported(zip)) {
     import_exported(std::move(zip), main, log, options);
   } else {
     import_script(std::move(zip), main, place, log, options);
@@ -182,12 +178,15 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
 }
 
 }  // namespace
+}  // namespace qplan::pt
+
+namespace qplan {
 
 ir::Module import_pytorch(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
                           const ImportOptions& options) {
   const std::string place = "pytorch: " + importer::quoted_path(name) + ": ";
   try {
-    return import_checked(bytes, place, log, options);
+    return pt::import_checked(bytes, place, log, options);
   } catch (const PackError& error) {
     throw PackError(error.status(), place + error.what());
   }
