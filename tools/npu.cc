@@ -89,6 +89,12 @@ void add_npu_file_options(CLI::App& command, NpuOptions& options) {
           "Write each job of the simulator there, for `qplan npu replay` and simulators of others; implies "
           "--npu-verify, where there are CPU steps to compare with")
       ->type_name("DIR");
+  command
+      .add_flag(
+          "--npu-record-all", options.records_all,
+          "With --npu-record: checks of intermediate tensors, too, as far as the job leaves them in its "
+          "scratch")
+      ->needs("--npu-record");
   command.add_option("--npu-trace", options.trace, "Write each instruction of the simulator, for Perfetto")
       ->type_name("FILE");
 }
@@ -120,6 +126,7 @@ std::string driver_options(const NpuOptions& options) {
                      ": only the simulator can, found --driver " + options.driver);
   }
   if (!options.record.empty()) text = joined(text, path_option("--npu-record", "record", options.record));
+  if (options.records_all) text = joined(text, "record_all=1");
   if (!options.trace.empty()) text = joined(text, path_option("--npu-trace", "trace", options.trace));
   return text;
 }

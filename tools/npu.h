@@ -21,6 +21,7 @@ struct NpuOptions {
   std::string driver_options;
   std::string on_failure = "fallback";
   std::string record, trace;
+  bool records_all = false;  // --npu-record-all
   bool verify = false;
   uint32_t timeout_ms = 0;  // 0: the session's default
 };
@@ -29,7 +30,7 @@ struct NpuOptions {
 void add_driver_options(CLI::App& command, NpuOptions& options);
 // Adds these and --on-npu-failure, --npu-verify, --npu-timeout-ms.
 void add_npu_options(CLI::App& command, NpuOptions& options);
-// --npu-record, --npu-trace: of one run.
+// --npu-record, --npu-record-all, --npu-trace: of one run.
 void add_npu_file_options(CLI::App& command, NpuOptions& options);
 
 // A driver: the simulator of this program, or a library's.

@@ -1,6 +1,7 @@
 // qplan npu: what concerns devices alone: recorded jobs, listings, drivers.
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -32,7 +33,14 @@ struct ReplayOptions {
 };
 
 struct RecordedCheck {
+  std::string region;  // of Ethos-U; empty: VTA, which has one arena
   std::string address, bytes, file;
+
+  // As reports give it: include/qplan/npu_sim.h.
+  uint64_t begin() const {
+    return std::strtoull(region.c_str(), nullptr, 0) << QPLAN_NPU_SIM_REGION_BIT |
+           std::strtoull(address.c_str(), nullptr, 0);
+  }
 };
 
 // The checks of a job whose job.txt the replayer has taken.
@@ -44,18 +52,17 @@ std::vector<RecordedCheck> recorded_checks(const std::string& job) {
   std::istringstream lines(std::string(static_cast<const char*>(file.bytes), file.size));
   qplan_file_unmap(&file);
   for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string directive;
-    RecordedCheck check;
-    if (words >> directive >> check.address >> check.bytes >> check.file && directive == "check") {
-      checks.push_back(check);
-    }
+    std::istringstream stream(line);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+    if (words.empty() || words[0] != "check") continue;
+    if (words.size() == 4) checks.push_back({"", words[1], words[2], words[3]});
+    if (words.size() == 5) checks.push_back({words[1], words[2], words[3], words[4]});
   }
   return checks;
 }
 
 bool contains(const RecordedCheck& check, uint64_t address) {
-  const uint64_t begin = std::strtoull(check.address.c_str(), nullptr, 0);
+  const uint64_t begin = check.begin();
   return address >= begin && address - begin < std::strtoull(check.bytes.c_str(), nullptr, 0);
 }
 
@@ -102,7 +109,8 @@ void print_job(const ReplayedJob& job) {
   }
   for (const auto& [check, verdict] : job.checks) {
     text += "  " + one_line(check.file) + " (" + one_line(check.bytes) + " bytes at " +
-            one_line(check.address) + "): " + verdict + "\n";
+            one_line(check.address) + (check.region.empty() ? "" : " of region " + one_line(check.region)) +
+            "): " + verdict + "\n";
   }
   print(text);
 }
@@ -112,8 +120,9 @@ Json job_json(const ReplayedJob& job) {
             {"text", job.text}, {"cycles", job.report.cycles},  {"macs", job.report.macs}};
   json["checks"] = Json::array();
   for (const auto& [check, verdict] : job.checks) {
-    json["checks"].push_back(
-        {{"address", check.address}, {"bytes", check.bytes}, {"file", check.file}, {"result", verdict}});
+    Json entry{{"address", check.address}, {"bytes", check.bytes}, {"file", check.file}, {"result", verdict}};
+    if (!check.region.empty()) entry["region"] = check.region;
+    json["checks"].push_back(std::move(entry));
   }
   return json;
 }

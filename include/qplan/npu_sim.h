@@ -16,17 +16,25 @@
  *   coherent=0|1             0: the CPU's cache is separate, a flush or invalidate that is missing shows (1)
  *   queue=N                  jobs in flight (8)
  *   memory=BYTES             of device memory (268435456)
- *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most (1073741824)
+ *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most; of one of
+ *                            Ethos-U: cycles plus multiply-accumulates (1073741824)
  *   record=DIR               every job as a directory that other simulators can replay
- *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close. When
- * it cannot be written, close logs the reason and returns QPLAN_NPU_E_ARGUMENT; the device is closed
+ *   record_all=0|1           of a recorded job: checks of what it leaves in scratch, too (0)
+ *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close.
+ *                            When it cannot be written, close logs the reason and returns
+ *                            QPLAN_NPU_E_ARGUMENT; the device is closed
  *   faults=SCRIPT            what goes wrong and when: rules `at=PLACE kind=KIND`, separated by semicolons
- *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and at
- * an instruction that N determines Places and kinds of faults; jobs, calls and instructions count from 0:
+ *   fault_seed=N             with fault_percent=P each job fails with probability P percent, in a way and
+ *                            at an instruction that N determines
+ *
+ * Places and kinds of faults; jobs, calls and instructions count from 0:
  *   at=JOB:INSTRUCTION       hang | bus_error | illegal_instruction | bit_flip (found by parity) |
- * device_lost at=JOB:*                 lost_interrupt | late_interrupt ms=N | silent_bit_flip (in an output,
- * found by nobody) at=open:0                absent at=alloc:CALL            allocation_failure at=load:CALL
- * truncated_blob | skewed_blob | damaged_blob */
+ *                            device_lost
+ *   at=JOB:*                 lost_interrupt | late_interrupt ms=N | silent_bit_flip (in an output; nobody
+ *                            finds it)
+ *   at=open:0                absent
+ *   at=alloc:CALL            allocation_failure
+ *   at=load:CALL             truncated_blob | skewed_blob | damaged_blob */
 #ifndef QPLAN_NPU_SIM_H_
 #define QPLAN_NPU_SIM_H_
 
@@ -51,6 +59,10 @@ enum {
   QPLAN_NPU_SIM_STALL_STORE = 6,   /* cycles that compute waited for store */
   QPLAN_NPU_SIM_ALU_OPERATIONS = 7 /* micro-ops executed by ALU instructions */
 };
+
+/* Where a byte differs in a replayed job of Ethos-U, fault_address has its region from this bit on and the
+ * offset into the region below. */
+#define QPLAN_NPU_SIM_REGION_BIT 40
 
 /* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what
  * differs, and every other reason in a line of text. options: seed, explore, hazards, sram, multiply, memory

@@ -19,7 +19,6 @@ using qplan::sim::Program;
 using qplan::sim::ProgramRegion;
 
 constexpr uint32_t kBufferAlignment = 16;
-constexpr uint8_t kStale = 0xa5;  // what outputs and scratch hold before a job
 
 bool is_kind(const BlobRegion& region, RegionKind kind) { return region.kind == static_cast<uint32_t>(kind); }
 
@@ -45,6 +44,30 @@ qplan::sim::Fault fault_from(const Fault& from) {
   fault.instruction = from.word;
   fault.text = from.text;
   return fault;
+}
+
+// Checks of what operations wrote and the outputs are not.
+void add_written(const Memory& memory, RecordedJob* record) {
+  const std::vector<RecordedBytes> outputs = record->checks;
+  for (uint32_t r = 0; r < record->regions.size(); ++r) {
+    const auto is_written = [&](uint64_t at) {
+      const Touch* const touch = memory.touch(r, at);
+      if (touch == nullptr || (touch->kernel_write == 0 && touch->dma_write == 0)) return false;
+      return std::ranges::none_of(outputs, [&](const RecordedBytes& output) {
+        return output.region == r && at >= output.offset && at - output.offset < output.bytes.size();
+      });
+    };
+    const uint8_t* const data = memory.region(r).data;
+    for (uint64_t at = 0; at < record->regions[r].bytes;) {
+      if (!is_written(at)) {
+        ++at;
+        continue;
+      }
+      const uint64_t begin = at;
+      while (at < record->regions[r].bytes && is_written(at)) ++at;
+      record->checks.push_back({r, begin, {data + begin, data + at}});
+    }
+  }
 }
 
 }  // namespace
@@ -186,6 +209,7 @@ qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
     record.checks.push_back({slot.region, slot.offset, {made, made + slot.bytes}});
     if (program.is_copied[s]) std::memcpy(segments[s].memory, made, slot.bytes);
   }
+  if (options().records_all) add_written(memory, &record);
   std::string error;
   if (!options().record.empty() && !write_record(options().record, job.number, record, &error))
     log(QPLAN_LOG_ERROR, "record: " + error);

@@ -18,7 +18,7 @@ bool fail(qplan_npu_status status, std::string text, Fault* fault) {
 
 }  // namespace
 
-Memory::Memory(const Config& config) : config_(config), tables_(kTableBanks * kBankBytes, 0xa5) {
+Memory::Memory(const Config& config) : config_(config), tables_(kTableBanks * kBankBytes, kStale) {
   set_region(kTables, tables_.data(), tables_.size(), true, false);
 }
 

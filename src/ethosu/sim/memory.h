@@ -14,6 +14,8 @@
 
 namespace qplan::ethosu::sim {
 
+constexpr uint8_t kStale = 0xa5;  // what memory holds that nobody wrote
+
 // What ends a run: the status of the job, and one line.
 struct Fault {
   qplan_npu_status status = QPLAN_NPU_OK;

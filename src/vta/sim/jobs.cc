@@ -331,7 +331,8 @@ Fault Device::play(Job& job, const FaultRule* rule) {
   const bool ran = !outcome.fault.is_set();
   std::string error;
   if (ran && recording.has_value() &&
-      !recording->write(options_.record, job.number, options_.config, stream, job.dram, &error)) {
+      !recording->write(options_.record, options_.records_all, job.number, options_.config, stream, job.dram,
+                        &error)) {
     log(QPLAN_LOG_ERROR, "record: " + error);
   }
   if (ran && !options_.trace.empty()) trace_.add(options_.config, job.number, program);

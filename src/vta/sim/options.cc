@@ -104,6 +104,7 @@ bool set(std::string_view key, std::string_view value, Options* o, bool* is_know
   if (key == "work") return number(value, 1, UINT64_MAX, &o->work);
   if (key == "fault_seed") return number(value, 0, UINT64_MAX, &o->fault_seed);
   if (key == "fault_percent") return number(value, 0, 100, &o->fault_percent);
+  if (key == "record_all") return choice(value, "0", "1", &o->records_all);
   if (key == "record") {
     o->record = value;
     return !value.empty();
@@ -134,7 +135,7 @@ bool parse_options(std::string_view text, Options* options, std::string* error) 
                  ? "options: '" + std::string(part) + "': value out of range"
                  : "options: unknown '" + std::string(key) +
                        "'; known are sram, multiply, seed, explore, hazards, coherent, queue, memory, work, "
-                       "record, trace, faults, fault_seed, fault_percent";
+                       "record, record_all, trace, faults, fault_seed, fault_percent";
     return false;
   }
   return true;

@@ -70,6 +70,7 @@ struct Options {
   uint64_t memory_bytes = uint64_t{256} << 20;
   uint64_t work = uint64_t{1} << 30;  // of a replayed job: micro-ops executed, elements loaded and stored
   std::string record;                 // directory; empty: no
+  bool records_all = false;           // checks of what a job leaves in its scratch, too
   std::string trace;                  // file; empty: no
   std::vector<FaultRule> faults;
   uint64_t fault_seed = 0;

@@ -133,6 +133,25 @@ std::vector<uint8_t> needed_before(const Segment& segment, const std::vector<uin
   return is_needed ? bytes : std::vector<uint8_t>();
 }
 
+struct Range {
+  uint64_t begin, end;
+};
+
+// The bytes of a segment that the job stored.
+std::vector<Range> stored_ranges(const Segment& segment) {
+  std::vector<Range> ranges;
+  for (uint64_t b = 0; b < segment.bytes; b += kGranule) {
+    if (segment.touches[b / kGranule].stored == 0) continue;
+    const uint64_t end = std::min(b + kGranule, segment.bytes);
+    if (!ranges.empty() && ranges.back().end == b) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({b, end});
+    }
+  }
+  return ranges;
+}
+
 }  // namespace
 
 Recording::Recording(const Dram& dram) {
@@ -142,7 +161,7 @@ Recording::Recording(const Dram& dram) {
   }
 }
 
-bool Recording::write(const std::string& directory, uint64_t job, const vta::Config& config,
+bool Recording::write(const std::string& directory, bool is_all, uint64_t job, const vta::Config& config,
                       const std::vector<vta::Instruction>& stream, const Dram& dram,
                       std::string* error) const {
   std::string number = std::to_string(job);
@@ -154,13 +173,13 @@ bool Recording::write(const std::string& directory, uint64_t job, const vta::Con
     *error = "cannot make '" + path.string() + "': " + code.message();
     return false;
   }
-  if (write_files(path, config, stream, dram, error)) return true;
+  if (write_files(path, is_all, config, stream, dram, error)) return true;
   if (is_new)
     std::filesystem::remove_all(path, code);  // a part of a job is of no use, and the disk may be full
   return false;
 }
 
-bool Recording::write_files(const std::filesystem::path& path, const vta::Config& config,
+bool Recording::write_files(const std::filesystem::path& path, bool is_all, const vta::Config& config,
                             const std::vector<vta::Instruction>& stream, const Dram& dram,
                             std::string* error) const {
   uint64_t end = kArenaBase;
@@ -181,10 +200,16 @@ bool Recording::write_files(const std::filesystem::path& path, const vta::Config
       text += "load " + hexadecimal(segment.address) + " load-" + name + "\n";
       if (!write_file(path / ("load-" + name), before.data(), before.size(), error)) return false;
     }
-    if (!segment.is_output) continue;
-    checks +=
-        "check " + hexadecimal(segment.address) + " " + hexadecimal(segment.bytes) + " check-" + name + "\n";
-    if (!write_file(path / ("check-" + name), segment.memory, segment.bytes, error)) return false;
+    if (!segment.is_output && !is_all) continue;
+    const auto ranges = segment.is_output ? std::vector<Range>{{0, segment.bytes}} : stored_ranges(segment);
+    for (size_t r = 0; r < ranges.size(); ++r) {
+      const std::string file =
+          "check-" + (segment.is_output ? name : std::to_string(i) + "-" + std::to_string(r) + ".bin");
+      const uint64_t bytes = ranges[r].end - ranges[r].begin;
+      checks += "check " + hexadecimal(segment.address + ranges[r].begin) + " " + hexadecimal(bytes) + " " +
+                file + "\n";
+      if (!write_file(path / file, segment.memory + ranges[r].begin, bytes, error)) return false;
+    }
   }
   std::vector<uint8_t> instructions(stream.size() * vta::kInstructionBytes);
   for (size_t i = 0; i < stream.size(); ++i) {

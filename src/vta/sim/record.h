@@ -74,12 +74,13 @@ class Recording {
  public:
   // Keeps what lies in writable segments now, before the run.
   explicit Recording(const Dram& dram);
-  // After a run without fault. False with *error set; a directory that this call made is gone then.
-  bool write(const std::string& directory, uint64_t job, const vta::Config& config,
+  // After a run without fault. False with *error set; a directory that this call made is gone then. is_all:
+  // checks of what the job stored in scratch, too.
+  bool write(const std::string& directory, bool is_all, uint64_t job, const vta::Config& config,
              const std::vector<vta::Instruction>& stream, const Dram& dram, std::string* error) const;
 
  private:
-  bool write_files(const std::filesystem::path& path, const vta::Config& config,
+  bool write_files(const std::filesystem::path& path, bool is_all, const vta::Config& config,
                    const std::vector<vta::Instruction>& stream, const Dram& dram, std::string* error) const;
 
   std::vector<std::vector<uint8_t>> before_;  // of writable segments
