@@ -24,13 +24,23 @@ qplan_kernel_set kernels_of(const qplan_firmware_model& model) {
 extern const uint32_t qplan_firmware_kernels_1 = 1;
 
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size) {
+  const qplan_firmware_memory only = {memory, size};
+  return qplan_firmware_init_in_areas(model, &only, 1);
+}
+
+int32_t qplan_firmware_init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
+                                     uint32_t num_memories) {
+  static_assert(sizeof(qplan_firmware_memory) == sizeof(qplan_memory) &&
+                    offsetof(qplan_firmware_memory, size) == offsetof(qplan_memory, size),
+                "the same struct under another name");
   Error error;
   PlanView plan;
   const qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
   if (status != QPLAN_OK) return status;
   const qplan_kernel_set kernels = kernels_of(*model);
   Session* session = nullptr;
-  return qplan::session_init_for_cpu(plan, &kernels, {memory, size}, &session, &error);
+  return qplan::session_init_for_cpu(plan, &kernels, reinterpret_cast<const qplan_memory*>(memories),
+                                     num_memories, &session, &error);
 }
 
 int32_t qplan_firmware_init_in_arena(const qplan_firmware_model* model, void* memory, size_t size,

@@ -125,6 +125,11 @@ void run(const LinkOptions& options) {
                     "': its steps run on a device, whose memory no other plan can use meanwhile; "
                     "pack the model with --target cpu,...");
     }
+    const size_t areas = facts.at("memory").at("areas").size();
+    if (areas != 0) {
+      throw Failure("'" + path + "': the plan has activations in " + std::to_string(areas + 1) +
+                    " memory areas, of which none can be shared; pack the model without areas");
+    }
     memories.push_back(facts.at("memory"));
   }
   if (options.json) {

@@ -77,7 +77,9 @@ MemoryOverTime memory_over_time(const Json& plan) {
   for (size_t s = 0; s < num_steps; ++s) {
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
     for (const uint32_t t : result.alive[s]) {
-      const auto begin = tensors[t].at("offset").get<uint64_t>();
+      // Memory areas have addresses of their own.
+      const uint64_t begin =
+          tensors[t].at("offset").get<uint64_t>() + (tensors[t].at("bank").get<uint64_t>() << 48);
       ranges.emplace_back(begin, begin + tensors[t].at("bytes").get<uint64_t>());
     }
     result.bytes[s] = covered(std::move(ranges));

@@ -206,6 +206,11 @@ std::string inspect_page(const Json& plan) {
   page += "arena:     " + bytes_text(memory.at("arena_bytes")) + ", lower bound " +
           grouped(memory.at("arena_lower_bound_bytes")) + "; scratch " +
           grouped(memory.at("scratch_per_worker_bytes")) + " bytes a worker\n";
+  size_t area = 0;
+  for (const Json& entry : memory.at("areas")) {
+    page += "area " + std::to_string(++area) + ":    " + bytes_text(entry.at("bytes")) +
+            " of activations beside the session's memory\n";
+  }
   for (const Json& bank : plan.at("banks")) {
     if (bank.at("kind") != "device") continue;
     page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
@@ -245,6 +250,9 @@ std::string pack_summary(const Json& plan) {
   text += "  arena peak " + exact(arena) +
           (arena == lower_bound ? ", which is the lower bound" : ", lower bound " + exact(lower_bound)) +
           "\n";
+  size_t area = 0;
+  for (const Json& entry : memory.at("areas"))
+    text += "  area " + std::to_string(++area) + " " + exact(entry.at("bytes").get<uint64_t>()) + "\n";
   if (device_bytes != 0) text += "  device memory " + exact(device_bytes) + "\n";
   return text;
 }

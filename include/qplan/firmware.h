@@ -51,6 +51,15 @@ typedef struct qplan_firmware_model {
  * aligned. 0, or a negative QPLAN_* of qplan.h. The digest is not looked at, and steps of devices are
  * refused. */
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size);
+/* One of several memories of a model. */
+typedef struct qplan_firmware_memory {
+  void* base;
+  size_t size; /* bytes */
+} qplan_firmware_memory;
+/* The same of a plan for several memory areas: one memory for each, in the plan's order, as qplan_session_init
+ * takes them. The first has the session. */
+int32_t qplan_firmware_init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
+                                     uint32_t num_memories);
 /* The same in two memories: what the model keeps from run to run, its states included, and an arena that
  * other models may use before and after its runs, not during them. Inputs and outputs are in the arena. Both
  * 64-byte aligned, of sizes that `qplan link` prints. */

@@ -1,8 +1,11 @@
-/* Runs what `qplan emit-c` wrote, as main.c runs a plan: the same input, the same comparison. MODEL is the name that the
- * files have. C99. */
+/* Runs what `qplan emit-c` wrote, as main.c runs a plan: the same input, the same comparison. MODEL is the
+ * name that the files have. C99. */
 #include <stdint.h>
 #include <string.h>
 
+#ifdef FIRMWARE_AREAS /* of a plan for two memory areas */
+#include "guards.h"
+#endif
 #include "measure.h"
 
 #define JOIN_(a, b) a##b
@@ -13,10 +16,22 @@ void* JOIN(MODEL, _input)(uint32_t index);
 int32_t JOIN(MODEL, _run)(void);
 const void* JOIN(MODEL, _output)(uint32_t index);
 
+#ifdef FIRMWARE_AREAS
+GUARD(0) /* the session's memory is section 1 */
+GUARD(2)
+GUARD_IN(".far.0", far_guard0) /* the other area's is ".far.1" */
+GUARD_IN(".far.2", far_guard2)
+extern uint8_t guarded_begin[], guarded_end[], far_begin[], far_end[];
+#endif
+
 extern const uint8_t input_bytes[], input_bytes_end[];
 extern const uint8_t expected_bytes[], expected_bytes_end[];
 
 int main(void) {
+#ifdef FIRMWARE_AREAS
+  memset(guarded_begin, GUARD_COLOR, (size_t)(guarded_end - guarded_begin));
+  memset(far_begin, GUARD_COLOR, (size_t)(far_end - far_begin));
+#endif
   stack_paint();
   if (JOIN(MODEL, _init)() < 0) {
     semihosting_write("firmware: init failed\n");
@@ -36,5 +51,12 @@ int main(void) {
   for (size_t i = 0; i < size; ++i) different += bytes[i] != expected_bytes[i];
   print("output_bytes ", (uint32_t)size);
   print("different ", different);
+#ifdef FIRMWARE_AREAS
+  if (!guard_is_whole(guard0) || !guard_is_whole(guard2) || !guard_is_whole(far_guard0) ||
+      !guard_is_whole(far_guard2)) {
+    semihosting_write("firmware: a byte beside a memory area was written\n");
+    return 1;
+  }
+#endif
   return different == 0 ? 0 : 2;
 }

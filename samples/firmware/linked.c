@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "guards.h"
 #include "measure.h"
 
 #define JOIN_(a, b) a##b
@@ -21,21 +22,11 @@ extern const uint8_t expected_bytes[], expected_bytes_end[];
 extern const uint8_t second_input_bytes[], second_input_bytes_end[];
 extern const uint8_t second_expected_bytes[], second_expected_bytes_end[];
 
-#define GUARD_BYTES 64
-#define GUARD_COLOR 0xa5
-#define GUARD(n) __attribute__((section(".guarded." #n), aligned(64))) static uint8_t guard##n[GUARD_BYTES];
 GUARD(0) /* the sections between are the models' and the arena's: 1, 3 and 5 */
 GUARD(2)
 GUARD(4)
 GUARD(6)
 extern uint8_t guarded_begin[], guarded_end[];
-
-static int is_whole(const uint8_t* guard) {
-  for (int i = 0; i < GUARD_BYTES; ++i) {
-    if (guard[i] != GUARD_COLOR) return 0;
-  }
-  return 1;
-}
 
 static uint32_t count_different(const uint8_t* bytes, const uint8_t* expected, const uint8_t* end) {
   uint32_t different = 0;
@@ -70,7 +61,8 @@ int main(void) {
     if (JOIN(SECOND, _run)() < 0) return fail("the second model failed");
     different += count_different(JOIN(SECOND, _output)(0), second_expected_bytes, second_expected_bytes_end);
   }
-  if (!is_whole(guard0) || !is_whole(guard2) || !is_whole(guard4) || !is_whole(guard6)) {
+  if (!guard_is_whole(guard0) || !guard_is_whole(guard2) || !guard_is_whole(guard4) ||
+      !guard_is_whole(guard6)) {
     return fail("a byte beside a model's memory or the arena was written");
   }
   print("output_bytes ", (uint32_t)((expected_bytes_end - expected_bytes) +

@@ -291,10 +291,11 @@ SessionOptions options_for_cpu(const PlanView& plan, const qplan_kernel_set* ker
 }  // namespace
 
 qplan_status session_init_for_cpu(const PlanView& plan, const qplan_kernel_set* kernels,
-                                  const qplan_memory& memory, Session** session, Error* error) {
+                                  const qplan_memory* memories, uint32_t num_memories, Session** session,
+                                  Error* error) {
   const SessionOptions options = options_for_cpu(plan, kernels);
   Session* placed = nullptr;
-  const qplan_status status = place(plan, options, &memory, 1, nullptr, &placed, error);
+  const qplan_status status = place(plan, options, memories, num_memories, nullptr, &placed, error);
   if (status != QPLAN_OK) return status;
   return finish(prepare_for_cpu(options, placed, error), placed, session);
 }

@@ -168,7 +168,8 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
 // The same of the function "main" of a plan without steps of devices, for one thread and without a platform:
 // what calls only this links neither regions nor logs.
 [[nodiscard]] qplan_status session_init_for_cpu(const format::PlanView& plan, const qplan_kernel_set* kernels,
-                                                const qplan_memory& memory, Session** session, Error* error);
+                                                const qplan_memory* memories, uint32_t num_memories,
+                                                Session** session, Error* error);
 // The same in two memories: what the session keeps from run to run, states included, and an arena that other
 // sessions may use between runs (format/memory_layout.h, SharedLayout). Who uses it when is the caller's
 // affair.

@@ -280,6 +280,19 @@ const Wrong kWrongTensors[] = {
     {"UnknownBank", [](PlanSpec& s) { s.tensors[1].bank = 2; }, "plan: tensor 1 'a': bank 2 of 2"},
     {"BeyondBank", [](PlanSpec& s) { s.tensors[3].offset += 1; },
      "plan: tensor 3 'y': 24 bytes at offset 193 reach beyond the 216 bytes of bank 0"},
+    {"BeyondSecondArea",
+     [](PlanSpec& s) {
+       s.banks.push_back({format::BankKind_ARENA, 64, 47, {}, {}});
+       s.tensors[1].bank = 2;
+       s.tensors[1].offset = 24;
+     },
+     "plan: tensor 1 'a': 24 bytes at offset 24 reach beyond the 47 bytes of bank 2"},
+    {"BeyondTheAreas",
+     [](PlanSpec& s) {
+       s.banks.push_back({format::BankKind_ARENA, 64, 64, {}, {}});
+       s.tensors[1].bank = 3;
+     },
+     "plan: tensor 1 'a': bank 3 of 3"},
     {"OffsetWraps", [](PlanSpec& s) { s.tensors[3].offset = kHuge - 3; },
      "plan: tensor 3 'y': 24 bytes at offset"},
     {"Unaligned",

@@ -207,6 +207,22 @@ constexpr const char* kFamilyNames[] = {
 #undef QPLAN_KERNEL
 };
 
+std::string array_init(const PlanView& view, const EmitOptions& options) {
+  const std::vector<uint32_t> areas = other_areas(view);
+  if (areas.empty()) {
+    return cat("int32_t ", options.name,
+               "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
+  }
+  std::string memories = "{memory, sizeof(memory)}";
+  for (size_t i = 0; i < areas.size(); ++i) {
+    const std::string name = area_name(i);
+    memories += view.bank(areas[i]).size() == 0 ? ", {NULL, 0u}" : cat(", {", name, ", sizeof(", name, ")}");
+  }
+  return cat("int32_t ", options.name, "_init(void) {\n  static const qplan_firmware_memory memories[] = {",
+             memories, "};\n  return qplan_firmware_init_in_areas(&model, memories, ", areas.size() + 1,
+             "u);\n}\n\n");
+}
+
 std::string array_source(const PlanView& view, const EmitOptions& options) {
   const std::string& name = options.name;
   const std::string upper = upper_case(name);
@@ -229,7 +245,7 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   }
   text += cat("};\n\nstatic const qplan_firmware_model model = {", name, "_plan, ", upper,
               "_PLAN_BYTES, families, sizeof(families) / sizeof(families[0])};\n\n");
-  text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t memory[", upper, "_MEMORY_BYTES];\n\n");
+  text += area_arrays(view, options, "memory");
   const std::string run_yielding =
       cat("qplan_firmware_run_yielding(memory, ", kYieldWork, "u, ", name, "_yield, NULL)");
   const std::string input = "qplan_firmware_tensor(memory, 0, index)";
@@ -256,8 +272,7 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
   }
   text += cat("int32_t ", name, "_run(void) { return ", run_yielding, "; }\n#else\n");
   text += cat("int32_t ", name, "_run(void) { return qplan_firmware_run(memory); }\n#endif\n\n");
-  text += cat("int32_t ", name,
-              "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
+  text += array_init(view, options);
   if (has_states(view)) text += reset;
   text += cat("void *", name, "_input(uint32_t index) { return ", input, "; }\n\n");
   text += cat("const void *", name, "_output(uint32_t index) { return ", output, "; }\n");
@@ -283,6 +298,30 @@ std::string upper_case(const std::string& name) {
   std::string upper = name;
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return upper;
+}
+
+std::vector<uint32_t> other_areas(const PlanView& view) {
+  std::vector<uint32_t> banks;
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_ARENA && i != view.main_bank()) banks.push_back(i);
+  }
+  return banks;
+}
+
+std::string area_name(size_t position) { return cat("area", position + 1); }
+
+std::string area_arrays(const PlanView& view, const EmitOptions& options, const std::string& memory) {
+  std::string text = cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t ", memory, "[", upper_case(options.name),
+                         "_MEMORY_BYTES];\n");
+  const std::vector<uint32_t> areas = other_areas(view);
+  for (size_t i = 0; i < areas.size(); ++i) {
+    const std::string name = area_name(i), macro = "QPLAN_" + upper_case(name);
+    if (view.bank(areas[i]).size() == 0) continue;
+    text += cat("#if !defined(", macro, ")\n#define ", macro, "\n#endif\n", macro, " QPLAN_ALIGNED(",
+                view.bank(areas[i]).alignment(), ") static uint8_t ", name, "[", upper_case(options.name),
+                "_", upper_case(name), "_BYTES];\n");
+  }
+  return text + "\n";
 }
 
 void check_name(const std::string& name) {
@@ -337,6 +376,12 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
           ? "/* Memory that the model keeps for itself, and what it takes of the arena while it runs. */\n"
           : "/* All memory that a run takes, but the stack. */\n";
   text += define_by_width(upper + "_MEMORY_BYTES", figures.memory_32_bit, figures.memory_64_bit);
+  const std::vector<uint32_t> areas = other_areas(view);
+  if (!areas.empty())
+    text += "/* Bytes in memory areas after the first, in the order of the target file. */\n";
+  for (size_t i = 0; i < areas.size(); ++i)
+    text +=
+        cat("#define ", upper, "_", upper_case(area_name(i)), "_BYTES ", view.bank(areas[i]).size(), "u\n");
   if (has_arena) text += define_by_width(upper + "_ARENA_BYTES", figures.arena_32_bit, figures.arena_64_bit);
   for (const bool is_output : {false, true}) {
     const auto* tensors = is_output ? main.outputs() : main.inputs();
@@ -373,6 +418,11 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
 std::vector<EmittedFile> emit_model(const PlanView& view, std::span<const uint8_t> plan,
                                     const EmitOptions& options, ArenaBytes* arena) {
   check_name(options.name);
+  if (!options.arena.empty() && !other_areas(view).empty()) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    cat("the plan has activations in ", other_areas(view).size() + 1,
+                        " memory areas, of which none can be shared; pack the model without areas"));
+  }
   if (options.is_aot) return emit_direct_calls(view, options, arena);
   const SessionBytes small = session_bytes(view, 4, !options.arena.empty());
   const SessionBytes large = session_bytes(view, 8, !options.arena.empty());

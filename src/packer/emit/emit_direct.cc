@@ -1,6 +1,7 @@
 // A plan as C that calls kernels: their arguments are constants, and nothing is verified or looked up at run
 // time. They are filled by the code that fills them in a session, with addresses that stand for the model's
 // memory.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -147,6 +148,9 @@ static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint
 constexpr uintptr_t kMemory = uintptr_t{1} << 40;
 // States of a model that shares its memory.
 constexpr uintptr_t kKept = uintptr_t{1} << 41;
+// Memory area i + 1, and the most bytes that one has.
+constexpr uint64_t kMaxAreaBytes = uint64_t{1} << 40;
+constexpr uintptr_t address_of_area(size_t i) { return (i + 2) * (uintptr_t{1} << 41); }
 
 class DirectCalls {
  public:
@@ -155,11 +159,17 @@ class DirectCalls {
         options_(options),
         main_(*view.find_function(nullptr)),
         memory_(options.arena.empty() ? "memory" : options.arena + "_memory"),
+        areas_(other_areas(view)),
         isa_(choose_isa()),
         forms_(form_variants(view, isa_, true)) {
+    for (const uint32_t bank : areas_) {
+      if (view.bank(bank).size() > kMaxAreaBytes)
+        throw PackError(QPLAN_MODEL_UNSUPPORTED, "emit-c --aot: a memory area has more than 2^40 bytes");
+    }
     for (uint32_t t = 0; t < view.num_tensors(); ++t) {
       data_.push_back(view.is_constant(t) ? const_cast<void*>(view.constant_data(t))  // NOLINT: not written
-                                          : reinterpret_cast<void*>(kMemory + view.tensor(t).offset()));
+                                          : reinterpret_cast<void*>(bank_address(view.tensor(t).bank()) +
+                                                                    view.tensor(t).offset()));
     }
     arena_bytes_ = round_up(view.bank(view.main_bank()).size(), format::kArenaAlignment);
     if (has_arena()) keep_states();
@@ -196,12 +206,27 @@ class DirectCalls {
     }
   }
 
+  uintptr_t bank_address(uint32_t bank) const {
+    const auto area = std::ranges::find(areas_, bank);
+    return area == areas_.end() ? kMemory : address_of_area(static_cast<size_t>(area - areas_.begin()));
+  }
+
   // "memory + 64u"
   std::string memory_text(uint64_t offset) const { return cat(memory_, " + ", offset, "u"); }
-  // The same of a tensor in the memory; "kept + 64u" of a state in an arena.
+  // The same of an address; "kept + 64u" of a state in an arena, "area1 + 64u" in an area; "" of a
+  // constant's.
+  std::string address_text(uintptr_t address) const {
+    if (address >= kMemory && address - kMemory < arena_bytes_) return memory_text(address - kMemory);
+    if (address >= kKept && address - kKept < kept_bytes_) return cat("kept + ", address - kKept, "u");
+    for (size_t i = 0; i < areas_.size(); ++i) {
+      const uintptr_t begin = address_of_area(i);
+      if (address >= begin && address - begin < view_.bank(areas_[i]).size())
+        return cat(area_name(i), " + ", address - begin, "u");
+    }
+    return "";
+  }
   std::string place_text(uint32_t tensor) const {
-    const auto address = reinterpret_cast<uintptr_t>(data_[tensor]);
-    return address >= kKept ? cat("kept + ", address - kKept, "u") : memory_text(address - kMemory);
+    return address_text(reinterpret_cast<uintptr_t>(data_[tensor]));
   }
 
   // The instruction set that every processor of the plan's architecture has: a direct call cannot choose.
@@ -392,8 +417,8 @@ class DirectCalls {
 
   std::string pointer_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
-    if (address >= kMemory && address - kMemory < arena_bytes_) return memory_text(address - kMemory);
-    if (address >= kKept && address - kKept < kept_bytes_) return cat("kept + ", address - kKept, "u");
+    std::string place = address_text(address);
+    if (!place.empty()) return place;
     const auto known = arrays_.find(pointer);
     if (known != arrays_.end()) return known->second;
     const std::string name = cat(step, "_", field.name);
@@ -497,10 +522,9 @@ class DirectCalls {
       }
     }
     text += cat("\n/* ---- memory: ", arena_bytes_, " bytes of activations and scratch ---- */\n");
-    const char* const array = has_arena() ? "kept" : "memory";
     if (!has_arena() || kept_bytes_ != 0)
-      text += cat("QPLAN_RAM QPLAN_ALIGNED(64) static uint8_t ", array, "[", upper, "_MEMORY_BYTES];\n");
-    text += "\n" + arena_assert(options_);
+      text += area_arrays(view_, options_, has_arena() ? "kept" : "memory");
+    text += arena_assert(options_);
     text += kPiecesText;
     if (has_cascades_) text += kCascadeText;
     text += "/* ---- constants ---- */\n" + constants_;
@@ -538,7 +562,8 @@ class DirectCalls {
   const PlanView& view_;
   const EmitOptions& options_;
   const format::Function& main_;
-  const std::string memory_;  // the array's name
+  const std::string memory_;           // the array's name
+  const std::vector<uint32_t> areas_;  // banks
   const uint32_t isa_;
   const std::map<uint16_t, const KernelVariant*> forms_;
   std::vector<void*> data_;

@@ -189,6 +189,11 @@ Json memory_json(const PlanView& view) {
     if (view.bank(i).kind() == format::BankKind_DEVICE) device_bytes += view.bank(i).size();
   }
   json["device_bytes"] = device_bytes;
+  json["areas"] = Json::array();  // of memory areas after the first: memories of a session beside memory 0
+  for (uint32_t i = 0; i < view.num_banks(); ++i) {
+    if (view.bank(i).kind() == format::BankKind_ARENA && i != view.main_bank())
+      json["areas"].push_back({{"bank", i}, {"bytes", view.bank(i).size()}});
+  }
   uint64_t state_bytes = 0;  // of the arena
   for (uint32_t i = 0; i < format::count_of(main.states()); ++i)
     state_bytes += view.tensor(main.states()->Get(i)->input()).size();

@@ -132,6 +132,7 @@ void check_steps(const Program& program, const Arena& arena) {
     for (const uint32_t output : step.outputs) {
       for (const uint32_t input : step.inputs) {
         if (lifetimes.buffer[input] == kNone || arena.device_of[input] != arena.device_of[output]) continue;
+        if (arena.area(input) != arena.area(output)) continue;
         if (arena.offsets[input] >= end(output) || arena.offsets[output] >= end(input)) continue;
         if (lifetimes.replaces[output] == input || lifetimes.inside[input] == output ||
             lifetimes.inside[output] == input) {
@@ -148,9 +149,9 @@ void check_steps(const Program& program, const Arena& arena) {
 
 // Nothing but the next value of a state is written over its bytes, and that after everything that reads it.
 void check_states(const Program& program, const Arena& arena) {
-  const auto overlap = [&](uint32_t a, uint64_t begin, uint64_t size) {
+  const auto overlap = [&](uint32_t a, uint32_t area, uint64_t begin, uint64_t size) {
     const auto a_size = static_cast<uint64_t>(program.tensors[a].type.size_bytes());
-    return arena.offsets[a] < begin + size && begin < arena.offsets[a] + a_size;
+    return arena.area(a) == area && arena.offsets[a] < begin + size && begin < arena.offsets[a] + a_size;
   };
   for (const target::ProgramState& state : program.states) {
     const auto fail = [&](const std::string& what) {
@@ -159,7 +160,9 @@ void check_states(const Program& program, const Arena& arena) {
     };
     if (arena.device_of[state.input] != kNone || arena.device_of[state.output] != kNone)
       fail("is in the memory of a device");
-    const auto in_state = [&](uint64_t begin, uint64_t size) { return overlap(state.input, begin, size); };
+    const auto in_state = [&](uint32_t area, uint64_t begin, uint64_t size) {
+      return overlap(state.input, area, begin, size);
+    };
     uint32_t reads_end = 0, written = 0;
     for (uint32_t s = 0; s < program.steps.size(); ++s) {
       const ProgramStep& step = program.steps[s];
@@ -167,25 +170,27 @@ void check_states(const Program& program, const Arena& arena) {
       if (std::ranges::find(step.inputs, state.input) != step.inputs.end())
         reads_end = std::max(reads_end, end + 1);
       if (!arena.scratch_sizes.empty() && arena.scratch_sizes[s] != 0 &&
-          in_state(arena.scratch_offsets[s], arena.scratch_sizes[s])) {
+          in_state(0, arena.scratch_offsets[s], arena.scratch_sizes[s])) {
         fail(cat("overlaps the scratch of '", step.name, "'"));
       }
       for (const uint32_t output : step.outputs) {
         if (output == state.output && written == 0) written = s + 1;
         if (output == state.output || arena.device_of[output] != kNone) continue;
-        if (in_state(arena.offsets[output], static_cast<uint64_t>(program.tensors[output].type.size_bytes())))
+        if (in_state(arena.area(output), arena.offsets[output],
+                     static_cast<uint64_t>(program.tensors[output].type.size_bytes())))
           fail(cat("is overwritten by '", program.tensors[output].name, "'"));
       }
     }
     if (written == 0) fail("has a next value that no step writes");
     const auto size = static_cast<uint64_t>(program.tensors[state.output].type.size_bytes());
-    if (!in_state(arena.offsets[state.output], size)) continue;
+    if (!in_state(arena.area(state.output), arena.offsets[state.output], size)) continue;
     if (arena.offsets[state.output] != arena.offsets[state.input] || written <= reads_end)
       fail("is overwritten by its next value while steps read it");
   }
 }
 
-void check_bank(const Program& program, const Arena& arena, uint32_t device,
+// area: of what no device has.
+void check_bank(const Program& program, const Arena& arena, uint32_t device, uint32_t area,
                 const PartOffsetQuery& part_offset) {
   const uint64_t bank_alignment =
       device == kNone ? arena_alignment(program) : arena.devices[device].alignment;
@@ -194,6 +199,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
   std::vector<uint32_t> index_of(program.tensors.size(), kNone);
   for (uint32_t t = 0; t < program.tensors.size(); ++t) {
     if (arena.lifetimes.buffer[t] == kNone || arena.device_of[t] != device) continue;
+    if (device == kNone && arena.area(t) != area) continue;
     index_of[t] = static_cast<uint32_t>(values.size());
     PlacedValue value;
     value.offset = arena.offsets[t];
@@ -215,7 +221,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
     values[index_of[t]].inside = index_of[arena.lifetimes.inside[t]];
     values[index_of[t]].inside_offset = *part_offsets[t];
   }
-  for (uint32_t s = 0; device == kNone && s < arena.scratch_offsets.size(); ++s) {
+  for (uint32_t s = 0; device == kNone && area == 0 && s < arena.scratch_offsets.size(); ++s) {
     if (arena.scratch_sizes[s] == 0) continue;
     PlacedValue value;
     value.offset = arena.scratch_offsets[s];
@@ -225,7 +231,7 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device,
     value.name = cat(program.steps[s].name, ", scratch");
     values.push_back(std::move(value));
   }
-  if (device == kNone) return check_no_overlap(values, arena.size);
+  if (device == kNone) return check_no_overlap(values, area == 0 ? arena.size : arena.areas[area - 1].size);
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
     if (step.npu == nullptr || step.npu->target != device) continue;
@@ -334,14 +340,17 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
 
 }  // namespace
 
-Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t iterations) {
+Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t iterations,
+                 std::span<const target::MemoryArea> areas) {
   DeviceTensors device_of = find_device_tensors(program);
   Arena arena = place_smallest(program, device_of, sharing, iterations);
   while (relieve_banks(program, arena, &device_of))
     arena = place_smallest(program, device_of, sharing, iterations);
-  check_bank(program, arena, kNone, sharing.part_offset);
+  if (!areas.empty()) spread(program, areas, arena_alignment(program), iterations, &arena);
+  for (uint32_t area = 0; area <= arena.areas.size(); ++area)
+    check_bank(program, arena, kNone, area, sharing.part_offset);
   for (uint32_t device = 0; device < program.devices.size(); ++device)
-    check_bank(program, arena, device, sharing.part_offset);
+    check_bank(program, arena, device, 0, sharing.part_offset);
   check_steps(program, arena);
   check_states(program, arena);
   check_regions(program, arena);
@@ -351,6 +360,7 @@ Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t
 uint64_t total_bytes(const Arena& arena) {
   uint64_t bytes = arena.size;
   for (const DeviceBank& bank : arena.devices) bytes += bank.size;
+  for (const AreaBank& bank : arena.areas) bytes += bank.size;
   return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/packer/memory/lifetimes.h"
+#include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::memory {
@@ -18,6 +19,12 @@ struct DeviceBank {
   uint64_t size = 0;  // bytes
   uint64_t lower_bound = 0;
   uint32_t alignment = 64;  // bytes, of the bank and of everything in it
+};
+
+// An area beside the one of the session: activations alone.
+struct AreaBank {
+  std::string name;
+  uint64_t size = 0;  // bytes
 };
 
 struct Arena {
@@ -32,6 +39,10 @@ struct Arena {
   std::vector<std::vector<uint64_t>> slot_offsets;
   std::vector<uint64_t> scratch_offsets;  // per step; empty where scratch is not in the arena
   std::vector<uint64_t> scratch_sizes;    // as many
+  // Per tensor that no device has: 0, or 1 + its position in `areas`. Empty: all are in the first area.
+  std::vector<uint32_t> area_of;
+  std::vector<AreaBank> areas;  // all but the first, whose size is `size`
+  uint32_t area(uint32_t tensor) const { return area_of.empty() ? 0 : area_of[tensor]; }
 };
 
 // The bytes of the arena and of all devices' banks.
@@ -41,7 +52,14 @@ uint64_t total_bytes(const Arena& arena);
 // PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
 // Parts are inside their wholes unless the arena is smaller otherwise. iterations: of the planner's hill
 // climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker refuses the result.
-Arena plan_arena(const target::Program& program, const SharingQueries& sharing, uint32_t iterations);
+// areas: where activations go, those with most traffic for each byte into the area of the least cost;
+// PackError (QPLAN_MEMORY_TOO_SMALL) naming the step that finds no room.
+Arena plan_arena(const target::Program& program, const SharingQueries& sharing, uint32_t iterations,
+                 std::span<const target::MemoryArea> areas = {});
+
+// Distributes the buffers of an arena among areas; area_of and areas are filled, offsets and sizes anew.
+void spread(const target::Program& program, std::span<const target::MemoryArea> areas, uint64_t alignment,
+            uint32_t iterations, Arena* arena);
 
 // The second opinion on a memory plan: shares no code with the planner and runs on every pack.
 

@@ -178,7 +178,7 @@ using target::RegionSlot;
 using target::TensorId;
 
 struct Range {
-  uint32_t device;
+  uint32_t device;  // or an area: kNone - area
   uint64_t begin, end;
 
   bool overlaps(const Range& other) const {
@@ -199,7 +199,8 @@ class Checker {
  private:
   Range range(TensorId t) const {
     const auto size = static_cast<uint64_t>(program_.tensors[t].type.size_bytes());
-    return {arena_.device_of[t], arena_.offsets[t], arena_.offsets[t] + size};
+    const uint32_t device = arena_.device_of[t];
+    return {device == kNone ? kNone - arena_.area(t) : device, arena_.offsets[t], arena_.offsets[t] + size};
   }
 
   void check_step(uint32_t s) const {

@@ -6,7 +6,9 @@
 #include "format/memory_layout.h"
 #include "format/plan_view.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/stages.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
@@ -110,6 +112,22 @@ void fit_memory(Planned* planned, const target::Program& lowered, const target::
   if (smallest.bytes() > max_ram) refuse_memory(smallest.view(), profile, max_ram);
   observer.log(QPLAN_LOG_INFO, cat("max_ram: the plan takes ", bytes, " bytes, beyond ", max_ram,
                                    "; the one of --fuse memory, ", smallest.bytes(), ", stands in"));
+}
+
+void place_in_areas(Planned* planned, const target::TargetProfile& profile, const PackOptions& options) {
+  if (profile.areas.empty()) return;
+  const Measured measured(*planned, profile);
+  std::vector<target::MemoryArea> areas = profile.areas;
+  const uint64_t session = measured.bytes() - measured.view().bank(measured.view().main_bank()).size();
+  if (areas[0].bytes <= session) {
+    throw PackError(QPLAN_MEMORY_TOO_SMALL, cat("memory areas: '", areas[0].name, "' has ", areas[0].bytes,
+                                                " bytes; the session, which is in "
+                                                "the first area, takes ",
+                                                session, " beside activations; list a larger area first"));
+  }
+  areas[0].bytes -= session;
+  const schedule::StepQueries queries(planned->program);
+  planned->arena = memory::plan_arena(planned->program, queries.sharing(), options.planner_iterations, areas);
 }
 
 }  // namespace qplan::pipeline

@@ -176,6 +176,10 @@ PlannedSizes sizes_of(const Planned& planned);
 void fit_memory(Planned* planned, const target::Program& lowered, const target::TargetProfile& profile,
                 const Observer& observer, schedule::TuningLog* tuning);
 
+// Plans the memory anew where the profile has memory areas. PackError (QPLAN_MEMORY_TOO_SMALL) that names the
+// step which does not fit.
+void place_in_areas(Planned* planned, const target::TargetProfile& profile, const PackOptions& options);
+
 // What the session copies at the regions' boundaries.
 void report_copies(const Planned& planned, const target::Target& cpu, partition::Explain* explain);
 // What a plan without the CPU's steps for its regions is smaller than the one with them.

@@ -22,6 +22,14 @@ enum class InputOrigin {
   kDtypeMiddle,  // 0 of int8, 128 of uint8: they take it as signed
 };
 
+// A memory that the processor reaches, as a target file states it.
+struct MemoryArea {
+  std::string name;    // "dtcm": of letters a to z, digits and _
+  uint64_t bytes = 0;  // that a plan may use
+  uint64_t cost = 1;   // of a byte that is read or written, in any unit
+};
+inline constexpr size_t kMaxAreas = 4;
+
 struct TargetProfile {
   std::string name;     // "cpu"
   std::string arch;     // "x86_64"
@@ -40,6 +48,8 @@ struct TargetProfile {
   uint64_t task_work =
       0;  // multiply-accumulates and bytes worth a task of their own; 0: steps are never split
   uint64_t min_fused_bytes = 0;  // of memory that cascades must save to be made
+  // The first one has the session and scratch memory, too. Empty: one memory without a limit.
+  std::vector<MemoryArea> areas;
 };
 
 // Without blanks at either end.

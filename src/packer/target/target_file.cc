@@ -6,9 +6,13 @@
 //      256}},
 //     {"name": "npu", "operators": ["nn.bias_add"]},                      operators as they are, with any
 //     types
-//     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000}}]}
+//     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000},
+//      "areas": [{"name": "dtcm", "bytes": 65536, "cost": 1}, {"name": "sram", "bytes": 262144, "cost":
+//      3}]}]}
 // What is left out has its default. A CPU's macs_per_us are those of convolutions, its bytes_per_us those of
 // additions; other kinds of work keep their ratio to them.
+
+#include <algorithm>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
@@ -88,8 +92,30 @@ Target read_operators_target(const Json& object) {
   return operators_target(name, operators);
 }
 
+// Memory areas of a CPU, in the file's order, which is that of a session's memories.
+void read_areas(const Json& object, Target* target) {
+  if (!object.contains("areas")) return;
+  if (!target->is_cpu) fail_target("'areas' are those of a CPU");
+  const Json& areas = object["areas"];
+  if (!areas.is_array() || areas.empty() || areas.size() > kMaxAreas)
+    fail_target(cat("'areas' is no list of 1 to ", kMaxAreas, " areas"));
+  for (const Json& entry : areas) {
+    check_keys(entry, "an area", {"name", "bytes", "cost"});
+    MemoryArea area;
+    area.name = read_text(entry, "name");
+    if (!is_name(area.name))
+      fail_target(cat("name '", area.name, "' of an area is not of letters a to z, digits and _"));
+    if (std::ranges::find(target->profile.areas, area.name, &MemoryArea::name) != target->profile.areas.end())
+      fail_target(cat("two areas have the name '", area.name, "'"));
+    if (!entry.contains("bytes")) fail_target(cat("area '", area.name, "' has no 'bytes'"));
+    read_number(entry, "bytes", uint64_t{1} << 40, &area.bytes);
+    read_number(entry, "cost", kMaxCost, &area.cost);
+    target->profile.areas.push_back(std::move(area));
+  }
+}
+
 Target read_target(const Json& object, const KnownTargets& known) {
-  check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs"});
+  check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs", "areas"});
   Target target;
   if (object.contains("name")) {
     if (object.contains("target") || object.contains("memories")) {
@@ -104,6 +130,7 @@ Target read_target(const Json& object, const KnownTargets& known) {
     target = make_named_target(texts[0], read_memories(object, kind), known);
   }
   if (object.contains("priority")) target.priority = checked_priority(ir::json_text(object["priority"]));
+  read_areas(object, &target);
   if (!object.contains("costs")) return target;
   const Json& costs = object["costs"];
   if (target.is_cpu) {

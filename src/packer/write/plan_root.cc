@@ -78,6 +78,13 @@ class RootBuilder {
       device.add_target(kFirstDeviceTarget + d);
       banks.push_back(device.Finish());
     }
+    for (const memory::AreaBank& bank : contents_.arena.areas) {
+      format::BankBuilder area(builder_);
+      area.add_kind(format::BankKind_ARENA);
+      area.add_alignment(static_cast<uint32_t>(format::kArenaAlignment));
+      area.add_size(bank.size);
+      banks.push_back(area.Finish());
+    }
     return builder_.CreateVector(banks);
   }
 
@@ -113,7 +120,13 @@ class RootBuilder {
 
   uint32_t bank_of(target::TensorId t) const {
     if (contents_.program.tensors[t].is_constant()) return kConstantBank;
-    if (contents_.arena.device_of[t] == memory::kNone) return kArenaBank;
+    const uint32_t area = contents_.arena.area(t);
+    if (contents_.arena.device_of[t] == memory::kNone && area == 0) return kArenaBank;
+    // After the banks of the first area, of constants and of devices.
+    if (contents_.arena.device_of[t] == memory::kNone) {
+      return (contents_.constants.size == 0 ? 1 : 2) + static_cast<uint32_t>(contents_.arena.devices.size()) +
+             area - 1;
+    }
     return kFirstDeviceBank + contents_.arena.device_of[t];
   }
 

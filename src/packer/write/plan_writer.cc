@@ -85,10 +85,11 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
                                                  " bytes, a plan has at most " +
                                                  std::to_string(format::kMaxArenaBytes));
   }
-  if (kFirstDeviceBank + arena.devices.size() > format::kMaxBanks) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, std::to_string(arena.devices.size()) +
-                                                 " devices have regions, a plan has room for " +
-                                                 std::to_string(format::kMaxBanks - kFirstDeviceBank));
+  if (kFirstDeviceBank + arena.devices.size() + arena.areas.size() > format::kMaxBanks) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                    std::to_string(arena.devices.size()) + " devices have regions, a plan has room for " +
+                        std::to_string(format::kMaxBanks - kFirstDeviceBank - arena.areas.size()) +
+                        (arena.areas.empty() ? "" : " beside its memory areas"));
   }
   for (size_t d = 0; d < arena.devices.size(); ++d) {
     if (arena.devices[d].size > format::kMaxArenaBytes) {

@@ -1,0 +1,215 @@
+// Several memories: which activations are in which, by how often their bytes are read and written.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/memory/arena.h"
+
+namespace qplan::memory {
+namespace {
+
+using target::MemoryArea;
+using target::Program;
+using target::ProgramStep;
+
+// A buffer of activations that no device has, or the scratch of a step.
+struct Item {
+  Buffer buffer;
+  uint32_t index = 0;  // in Lifetimes::buffers; of scratch, the step
+  bool is_scratch = false;
+  uint64_t traffic = 0;  // bytes that steps read and write in one run
+};
+
+// How often each byte of it is read or written. The quotient is the same on every machine.
+double uses_per_byte(const Item& item) {
+  return static_cast<double>(item.traffic) / static_cast<double>(item.buffer.size);
+}
+
+// Whether a's bytes are used less than b's; of equal ones, the larger.
+bool is_used_less(const Item& a, const Item& b) {
+  const double left = uses_per_byte(a), right = uses_per_byte(b);
+  return left != right ? left < right : a.buffer.size > b.buffer.size;
+}
+
+class Spreader {
+ public:
+  Spreader(const Program& program, std::span<const MemoryArea> areas, uint64_t alignment, uint32_t iterations,
+           Arena* arena)
+      : program_(program), areas_(areas), arena_(*arena) {
+    options_.alignment = alignment;
+    options_.iterations = iterations;
+  }
+
+  void run() {
+    std::vector<Item> rest = find_items();
+    area_of_buffer_.assign(arena_.lifetimes.buffers.size(), 0);
+    buffer_offsets_.assign(arena_.lifetimes.buffers.size(), 0);
+    arena_.areas.clear();
+    for (size_t a = 1; a < areas_.size(); ++a) arena_.areas.push_back({areas_[a].name, 0});
+    std::vector<uint32_t> by_cost(areas_.size());
+    std::iota(by_cost.begin(), by_cost.end(), 0u);
+    std::ranges::stable_sort(by_cost, {}, [&](uint32_t a) { return areas_[a].cost; });
+    for (const uint32_t a : by_cost) fill(a, &rest);
+    if (!rest.empty()) refuse(rest);
+    arena_.area_of.assign(program_.tensors.size(), 0);
+    for (size_t t = 0; t < program_.tensors.size(); ++t) {
+      const uint32_t buffer = arena_.lifetimes.buffer[t];
+      if (buffer == kNone || arena_.device_of[t] != kNone) continue;
+      arena_.area_of[t] = area_of_buffer_[buffer];
+      arena_.offsets[t] = buffer_offsets_[buffer] + arena_.lifetimes.offset[t];
+    }
+  }
+
+ private:
+  std::vector<Item> find_items() const {
+    std::vector<Item> items;
+    std::vector<size_t> of_buffer(arena_.lifetimes.buffers.size(), SIZE_MAX);
+    for (uint32_t b = 0; b < arena_.lifetimes.buffers.size(); ++b) {
+      if (arena_.lifetimes.device[b] != kNone) continue;
+      of_buffer[b] = items.size();
+      items.push_back({arena_.lifetimes.buffers[b], b, false, 0});
+    }
+    for (const ProgramStep& step : program_.steps) {
+      for (const std::vector<target::TensorId>* tensors : {&step.inputs, &step.outputs}) {
+        for (const target::TensorId t : *tensors) {
+          const uint32_t b = arena_.lifetimes.buffer[t];
+          if (b == kNone || of_buffer[b] == SIZE_MAX) continue;
+          items[of_buffer[b]].traffic += static_cast<uint64_t>(program_.tensors[t].type.size_bytes());
+        }
+      }
+    }
+    for (uint32_t s = 0; s < arena_.scratch_sizes.size(); ++s) {
+      if (arena_.scratch_sizes[s] != 0) items.push_back({{arena_.scratch_sizes[s], s, s}, s, true, 0});
+    }
+    return items;
+  }
+
+  static std::vector<Buffer> buffers_of(const std::vector<Item>& items) {
+    std::vector<Buffer> buffers;
+    for (const Item& item : items) buffers.push_back(item.buffer);
+    return buffers;
+  }
+
+  uint64_t live_bytes(const std::vector<Item>& items, uint32_t step) const {
+    uint64_t bytes = 0;
+    for (const Item& item : items) {
+      if (item.buffer.first <= step && step <= item.buffer.last)
+        bytes += round_up(item.buffer.size, options_.alignment);
+    }
+    return bytes;
+  }
+  uint32_t peak_step(const std::vector<Item>& items) const {
+    uint32_t peak = 0;
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      const uint64_t bytes = live_bytes(items, s);
+      if (bytes > most) {
+        most = bytes;
+        peak = s;
+      }
+    }
+    return peak;
+  }
+
+  // Takes from the rest what fits into the area: what is used least at the step with most bytes leaves first.
+  // Then what left comes back, the most used first, where there is room after all.
+  void fill(uint32_t area, std::vector<Item>* rest) {
+    std::vector<Item> inside, outside;
+    for (Item& item : *rest) (item.is_scratch && area != 0 ? outside : inside).push_back(item);
+    const uint64_t room = areas_[area].bytes;
+    Placement placement;
+    while (true) {
+      const std::vector<Buffer> buffers = buffers_of(inside);
+      if (live_bytes_peak(buffers, options_.alignment) <= room) {
+        placement = place_buffers(buffers, options_);
+        if (placement.peak <= room) break;
+      }
+      const uint32_t step = peak_step(inside);
+      auto least = inside.end();
+      for (auto item = inside.begin(); item != inside.end(); ++item) {
+        if (item->is_scratch || item->buffer.first > step || item->buffer.last < step) continue;
+        if (least == inside.end() || is_used_less(*item, *least)) least = item;
+      }
+      if (least == inside.end()) refuse_scratch(step);
+      outside.push_back(*least);
+      inside.erase(least);
+    }
+    std::ranges::stable_sort(outside, [](const Item& a, const Item& b) { return is_used_less(b, a); });
+    for (auto item = outside.begin(); item != outside.end();) {
+      std::vector<Item> more = inside;
+      more.push_back(*item);
+      const std::vector<Buffer> buffers = buffers_of(more);
+      Placement with;
+      with.peak = UINT64_MAX;
+      if (!(item->is_scratch && area != 0) && live_bytes_peak(buffers, options_.alignment) <= room)
+        with = place_buffers(buffers, options_);
+      if (with.peak > room) {
+        ++item;
+        continue;
+      }
+      inside = std::move(more);
+      placement = std::move(with);
+      item = outside.erase(item);
+    }
+    for (size_t i = 0; i < inside.size(); ++i) {
+      if (inside[i].is_scratch) {
+        arena_.scratch_offsets[inside[i].index] = placement.offsets[i];
+      } else {
+        area_of_buffer_[inside[i].index] = area;
+        buffer_offsets_[inside[i].index] = placement.offsets[i];
+      }
+    }
+    if (area == 0) {
+      arena_.size = placement.peak;
+      arena_.lower_bound = placement.lower_bound;
+    } else {
+      arena_.areas[area - 1].size = placement.peak;
+    }
+    *rest = std::move(outside);
+  }
+
+  std::string rooms() const {
+    std::string text;
+    for (const MemoryArea& area : areas_)
+      text += cat(text.empty() ? "" : ", ", area.bytes, " in '", area.name, "'");
+    return text;
+  }
+
+  [[noreturn]] void refuse_scratch(uint32_t step) const {
+    throw PackError(
+        QPLAN_MEMORY_TOO_SMALL,
+        cat("memory areas: the scratch of step ", step, " '", program_.steps[step].name, "', ",
+            arena_.scratch_sizes[step], " bytes, does not fit into '", areas_[0].name, "', which has ",
+            areas_[0].bytes,
+            " for activations and scratch; list a larger area first, or pack with --fuse memory"));
+  }
+
+  [[noreturn]] void refuse(const std::vector<Item>& rest) const {
+    const uint32_t step = peak_step(rest);
+    std::vector<Item> all = find_items();
+    throw PackError(QPLAN_MEMORY_TOO_SMALL, cat("memory areas: step ", step, " '", program_.steps[step].name,
+                                                "' does not fit: it has ", live_bytes(all, step),
+                                                " bytes of activations and scratch in use, of which ",
+                                                live_bytes(rest, step), " find no room; there are ", rooms(),
+                                                "; pack with --fuse memory, or state larger areas"));
+  }
+
+  const Program& program_;
+  const std::span<const MemoryArea> areas_;
+  Arena& arena_;
+  PlannerOptions options_;
+  std::vector<uint32_t> area_of_buffer_;
+  std::vector<uint64_t> buffer_offsets_;
+};
+
+}  // namespace
+
+void spread(const Program& program, std::span<const MemoryArea> areas, uint64_t alignment,
+            uint32_t iterations, Arena* arena) {
+  Spreader(program, areas, alignment, iterations, arena).run();
+}
+
+}  // namespace qplan::memory

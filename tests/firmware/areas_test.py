@@ -1,0 +1,162 @@
+"""Plans for several memory areas: the planner's figures, golden bytes on the host and, as an array and as direct calls, on a
+Cortex-M4 in QEMU with activations in two memories between guards.
+
+usage: areas_test.py QPLAN LIBQPLAN BUILD_DIR    (run by ctest)
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import emit_c_test
+from emit_c_test import DIGITS, DIGIT_INPUT, DIGIT_OUTPUT, FORMS, NATIVE_MAIN, QEMU, ROOT, STRICT, models, read, run, sources
+
+QPLAN = LIBRARY = BUILD = None
+
+
+def write_target(folder, target, *areas):
+    """A target file with areas (name, bytes, cost); its path."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "target.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"targets": [{"target": target, "areas": [{"name": n, "bytes": b, "cost": c} for n, b, c in areas]}]}, file)
+    return path
+
+
+def pack(folder, name, model, target_file, *options):
+    plan = os.path.join(folder, name + ".qplan")
+    run(QPLAN, "pack", model, "-o", plan, "--target-file", target_file, *options)
+    return plan
+
+
+def memory_of(plan):
+    return json.loads(run(QPLAN, "inspect", plan, "--json"))["memory"]
+
+
+def emit(folder, plan, name, form):
+    code = os.path.join(folder, "c-" + form)
+    shutil.rmtree(code, ignore_errors=True)
+    run(QPLAN, "emit-c", plan, "-o", code, "--name", name, *FORMS[form])
+    return code
+
+
+class Native(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.join(BUILD, "native")
+        os.makedirs(self.folder, exist_ok=True)
+        whole = os.path.join(self.folder, "whole.qplan")
+        run(QPLAN, "pack", DIGITS, "-o", whole)
+        self.session = memory_of(whole)["session_bytes"]["64_bit"]["1"]
+
+    def target(self, *areas):
+        return write_target(self.folder, "cpu", *areas)
+
+    def test_digits_in_two_areas_give_the_expected_bytes(self):
+        plan = pack(self.folder, "digits", DIGITS, self.target(("fast", self.session - 1024, 1), ("slow", 65536, 4)))
+        memory = memory_of(plan)
+        self.assertLessEqual(memory["session_bytes"]["64_bit"]["1"], self.session - 1024)
+        self.assertEqual(len(memory["areas"]), 1)
+        self.assertGreater(memory["areas"][0]["bytes"], 0)
+        self.assertIn(f"area 1:    {memory['areas'][0]['bytes']:,} bytes", run(QPLAN, "inspect", plan))
+        out = os.path.join(self.folder, "out")
+        for threads in ("1", "3"):
+            shutil.rmtree(out, ignore_errors=True)
+            run(QPLAN, "run", plan, "--input", DIGIT_INPUT, "--output-dir", out, "--threads", threads)
+            (file,) = os.listdir(out)
+            self.assertEqual(read(os.path.join(out, file)), read(DIGIT_OUTPUT))
+        main = os.path.join(self.folder, "main.c")
+        with open(main, "w", encoding="utf-8") as file:
+            file.write(NATIVE_MAIN)
+        for form in FORMS:
+            with self.subTest(form):
+                code, program = emit(self.folder, plan, "digits", form), os.path.join(self.folder, "program")
+                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
+                    "-Wl,--gc-sections", "-o", program)
+                self.assertEqual(run(program, DIGIT_INPUT, binary=True), read(DIGIT_OUTPUT))
+
+    def test_an_area_with_room_for_all_changes_nothing(self):
+        plan = pack(self.folder, "all", DIGITS, self.target(("fast", self.session, 1), ("slow", 65536, 4)))
+        memory = memory_of(plan)
+        self.assertEqual(memory["session_bytes"]["64_bit"]["1"], self.session)
+        self.assertEqual([area["bytes"] for area in memory["areas"]], [0])
+
+    def refusal(self, *areas):
+        done = subprocess.run([QPLAN, "pack", DIGITS, "-o", os.path.join(self.folder, "none.qplan"), "--target-file",
+                               self.target(*areas)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        return done.stdout
+
+    def test_what_does_not_fit_is_refused_with_the_step(self):
+        self.assertRegex(self.refusal(("fast", self.session - 1024, 1), ("slow", 64, 2)),
+                         r"memory areas: step \d+ '[^']+' does not fit: it has \d+ bytes of activations and scratch in use, of "
+                         r"which \d+ find no room; there are \d+ in 'fast', 64 in 'slow'")
+        self.assertRegex(self.refusal(("fast", 100, 1), ("slow", 65536, 2)),
+                         r"'fast' has 100 bytes; the session, which is in the first area, takes \d+ beside activations")
+
+    def test_wrong_files_are_refused(self):
+        for areas, text in ((((1, 2, 3),), "'name' is not a text"), ((("Fast", 64, 1),), "name 'Fast' of an area"),
+                            ((("a", 64, 1), ("a", 64, 1)), "two areas have the name 'a'"), ((("a", 0, 1),), "'bytes' is 0"),
+                            ((("a", 64, 0),), "'cost' is 0"), ([(f"a{i}", 64, 1) for i in range(5)], "no list of 1 to 4 areas"),
+                            ((), "no list of 1 to 4 areas")):
+            with self.subTest(areas=areas):
+                self.assertIn(text, self.refusal(*areas))
+
+    def test_models_that_share_an_arena_have_one_area(self):
+        plan = pack(self.folder, "digits", DIGITS, self.target(("fast", self.session - 1024, 1), ("slow", 65536, 4)))
+        other = os.path.join(self.folder, "whole.qplan")
+        done = subprocess.run([QPLAN, "link", plan, other, "-o", os.path.join(self.folder, "none")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("digits.qplan': the plan has activations in 2 memory areas", done.stdout)
+
+
+class CortexM4(unittest.TestCase):
+    def setUp(self):
+        for tool in ("arm-none-eabi-gcc", "arm-none-eabi-g++", "qemu-system-arm"):
+            if not shutil.which(tool):
+                self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
+                              "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
+
+    def test_two_memories_give_the_golden_bytes_between_guards(self):
+        for name, model, input_file, expected in models():
+            if name not in ("digits", "person"):
+                continue
+            folder = os.path.join(BUILD, "m4-" + name)
+            os.makedirs(folder, exist_ok=True)
+            whole = os.path.join(folder, "whole.qplan")
+            run(QPLAN, "pack", model, "-o", whole, "--target", "cpu,arch=cortex-m4")
+            session = memory_of(whole)["session_bytes"]["32_bit"]["1"]
+            fast = session * 3 // 4
+            plan = pack(folder, name, model, write_target(folder, "cpu,arch=cortex-m4", ("sram", fast, 1), ("psram", 1 << 20, 6)))
+            memory = memory_of(plan)
+            self.assertLessEqual(memory["session_bytes"]["32_bit"]["1"], fast)
+            self.assertGreater(memory["areas"][0]["bytes"], 0)
+            for form in FORMS:
+                with self.subTest(name=name, form=form):
+                    code, tree = emit(folder, plan, name, form), os.path.join(BUILD, "tree")
+                    run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
+                        "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
+                        "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_C=" + code, "-DFIRMWARE_NAME=" + name,
+                        "-DFIRMWARE_AREAS=ON", "-DFIRMWARE_INPUT=" + os.path.abspath(input_file),
+                        "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
+                    run("cmake", "--build", tree)
+                    image = os.path.join(tree, "firmware.elf")
+                    said = dict(line.split() for line in run(*QEMU, image).splitlines() if len(line.split()) == 2)
+                    print(f"{name} {form}: {said}")
+                    self.assertEqual(int(said["output_bytes"]), os.path.getsize(expected))
+                    self.assertEqual(int(said["different"]), 0)
+                    self.assertLessEqual(int(said["init_stack_bytes"]), memory["stack_bytes"]["32_bit"]["open"])
+                    self.assertLessEqual(int(said["run_stack_bytes"]), memory["stack_bytes"]["32_bit"]["invoke"])
+                    symbols = {fields[2]: int(fields[0], 16) for fields in
+                               (line.split() for line in run("arm-none-eabi-nm", image).splitlines()) if len(fields) == 3}
+                    self.assertTrue(0x20000000 <= symbols["memory"] < 0x20400000, "the first area is SRAM")
+                    self.assertTrue(0x21000000 <= symbols["area1"] < 0x22000000, "the second one PSRAM")
+
+
+if __name__ == "__main__":
+    QPLAN, LIBRARY, BUILD = (os.path.abspath(argument) for argument in sys.argv[1:4])
+    emit_c_test.QPLAN, emit_c_test.LIBRARY, emit_c_test.BUILD = QPLAN, LIBRARY, BUILD
+    unittest.main(argv=sys.argv[:1], verbosity=2)
