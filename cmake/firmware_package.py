@@ -14,7 +14,7 @@ import xml.sax.saxutils
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
 NAMED_HEADER = re.compile(r'^#define \w+ "([^"]+\.h)"', re.M)  # of a header that is included by a macro
-PUBLIC = ["qplan/qplan.h", "qplan/firmware.h", "qplan/custom_operator.h", "qplan/npu_driver.h", "qplan/signature.h"]
+PUBLIC = ["qplan/qplan.h", "qplan/firmware.h", "qplan/camera.h", "qplan/custom_operator.h", "qplan/npu_driver.h", "qplan/signature.h"]
 PRELUDE_NAME = "qplan_package.h"
 PRELUDE = """\
 // What qplan's own build says on the command line of the compiler. Every source of this package begins with it.
