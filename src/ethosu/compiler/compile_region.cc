@@ -72,14 +72,13 @@ class RegionCompiler {
   }
 
   void emit(const RegionUnit& unit) {
-    target::UnitCycles& cycles = result_.units.emplace_back();
-    cycles.name = unit.unit.name;
+    target::UnitCycles& cycles = cycles_of(unit);
     if (unit.is_renamed) return;
     std::vector<FeatureMap> inputs, outputs;
     for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, placement_, v));
     for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, placement_, v));
     const uint64_t before = stream_.cycles();
-    stream_.label(unit.unit.name);
+    label(unit.unit.name, kMaxLabels);
     if (unit.unit.emit) {
       unit.unit.emit({config_, inputs, outputs, constants_, stream_, false});
     } else {
@@ -90,7 +89,20 @@ class RegionCompiler {
       add_kernel({config_, inputs, outputs, constants_, stream_, false}, unit.unit.name,
                  copy_kernel(from, outputs[0]));
     }
-    cycles.cycles = stream_.cycles() - before;
+    cycles.cycles += stream_.cycles() - before;
+  }
+
+  // Once for kernels of one name that follow each other; beyond so many labels there are no more.
+  void label(const std::string& name, size_t most) {
+    const bool is_other = stream_.labels().empty() || stream_.labels().back().name != name;
+    if (is_other && stream_.labels().size() < most) stream_.label(name);
+  }
+
+  // What the unit's node takes, which may have several units.
+  target::UnitCycles& cycles_of(const RegionUnit& unit) {
+    if (result_.units.size() <= unit.node) result_.units.resize(unit.node + 1);
+    result_.units[unit.node].name = unit.unit.name;
+    return result_.units[unit.node];
   }
 
   // The kernel of a unit of a cascade, as a whole; its block is for so many rows at a time.
@@ -109,10 +121,8 @@ class RegionCompiler {
     for (at_ = cascade.first; at_ <= cascade.last; ++at_)
       kernels.push_back(whole_kernel(plan_.units[at_], true, 0));
     const std::vector<CascadeStep> steps = cascade_steps(cascade, kernels);
-    const size_t names = result_.units.size();
     for (size_t i = 0; i < kernels.size(); ++i) {
       const RegionUnit& unit = plan_.units[at_ = cascade.first + i];
-      result_.units.emplace_back().name = unit.unit.name;
       kernels[i] = whole_kernel(unit, false, usual_rows(steps, i));
     }
     std::map<std::tuple<size_t, uint32_t, uint32_t>, std::pair<uint32_t, uint32_t>> extents;
@@ -126,7 +136,8 @@ class RegionCompiler {
         const bool is_it = map.region == between.region && map.base[0] == between.base[0];
         return is_it ? cascade.buffer_rows[i - 1] : 0;
       };
-      const std::string& name = result_.units[names + i].name;
+      target::UnitCycles& cycles = cycles_of(plan_.units[at_]);
+      const std::string& name = cycles.name;
       Kernel k = kernel_of_rows(kernels[i], step.output, rows_of(kernels[i].ifm), rows_of(kernels[i].ifm2),
                                 i + 1 < kernels.size() ? cascade.buffer_rows[i] : 0);
       const auto [extent, is_new] = extents.try_emplace({i, k.ofm.h, k.ifm.h});
@@ -137,10 +148,9 @@ class RegionCompiler {
       }
       std::tie(k.block_h, k.block_w) = extent->second;
       const uint64_t before = stream_.cycles();
-      const bool is_other = stream_.labels().empty() || stream_.labels().back().name != name;
-      if (is_other && stream_.labels().size() < kMaxLabels / 2) stream_.label(name);
+      label(name, kMaxLabels / 2);
       stream_.add(k);
-      result_.units[names + i].cycles += stream_.cycles() - before;
+      cycles.cycles += stream_.cycles() - before;
     }
   }
 

@@ -16,11 +16,10 @@ constexpr int64_t kMaxWindow = 64, kMaxTaps = 4096;
 constexpr int64_t kMaxPadBefore = 127, kMaxPadAfter = 128;
 
 Constraint dtypes(const std::string& prefix) {
-  return {prefix + "dtype", "input and output are both int8 or both uint8, weights int8 or uint8",
-          kQuantizeInt8, [](const Candidate& c) -> std::string {
+  return {prefix + "dtype", "input, output and weights are int8 or uint8", kQuantizeInt8,
+          [](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
-            if (is_8_bit(layer.input_dtype) && layer.output_dtype == layer.input_dtype &&
-                is_8_bit(layer.weight_dtype))
+            if (is_8_bit(layer.input_dtype) && is_8_bit(layer.output_dtype) && is_8_bit(layer.weight_dtype))
               return "";
             return cat("input ", layer.input_dtype, ", weights ", layer.weight_dtype, ", output ",
                        layer.output_dtype);

@@ -37,6 +37,9 @@ std::vector<int64_t> device_bias(const QuantizedLayer& layer) {
   return bias;
 }
 
+// One of input and output is uint8, the other is int8.
+bool is_mixed(const QuantizedLayer& layer) { return layer.input_dtype != layer.output_dtype; }
+
 // What the layer is, without what its readers and writers are.
 struct LayerData {
   std::string name;
@@ -77,9 +80,11 @@ LayerData read_data(const Candidate& c) {
   Kernel& k = data.kernel;
   k.kind = g.is_depthwise() ? KernelKind::kDepthwise : KernelKind::kConv;
   set_window(g, &k);
-  k.ifm.zero_point = device_zero_point(from);
-  k.ofm.zero_point = need(data.name, from.output_zero_point);
-  k.min = from.clamp.min, k.max = from.clamp.max;
+  const int32_t offset = is_mixed(from) ? kSignOffset : 0;  // of the map that is uint8
+  const int32_t ifm_offset = from.input_dtype == ir::kUint8 ? offset : 0, ofm_offset = offset - ifm_offset;
+  k.ifm.zero_point = device_zero_point(from) - ifm_offset;
+  k.ofm.zero_point = need(data.name, from.output_zero_point) - ofm_offset;
+  k.min = from.clamp.min - ofm_offset, k.max = from.clamp.max - ofm_offset;
   data.in_c = static_cast<uint32_t>(g.is_depthwise() ? 1 : g.in_c);
   data.weights.reserve(weights.num_o * weights.num_k);
   for (size_t o = 0; o < weights.num_o; ++o) {
@@ -165,6 +170,8 @@ Unit read_layer_unit(const Candidate& c) {
   Unit unit;
   unit.name = data->name;
   unit.inputs = {c.matches["data"].id};
+  unit.reads_as_int8 = is_mixed(c.layer()) && c.layer().input_dtype == ir::kUint8;
+  unit.writes_as_int8 = is_mixed(c.layer()) && c.layer().output_dtype == ir::kUint8;
   unit.emit = [data](const UnitContext& context) { emit_layer(*data, context); };
   return unit;
 }

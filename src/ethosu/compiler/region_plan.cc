@@ -95,6 +95,31 @@ class Planner {
     return unit;
   }
 
+  // A value with the elements of `like` as int8, in scratch: of the unit at node_ alone.
+  size_t add_signed(size_t like) {
+    const size_t added = result_.values.size();
+    RegionValue value;
+    value.id = ir::ValueId{UINT32_MAX - 1 - static_cast<uint32_t>(added)};  // of no value of the function
+    value.name = result_.values[like].name;
+    value.type = result_.values[like].type;
+    value.type.dtype = ir::kInt8;
+    value.whole = added;
+    value.first = value.last = node_;
+    result_.values.push_back(std::move(value));
+    return added;
+  }
+
+  void add_sign_copy(const std::string& name, size_t from, size_t to) {
+    RegionUnit copy;
+    copy.node = node_;
+    copy.inputs = {from}, copy.outputs = {to};
+    copy.unit.name = name;
+    copy.unit.emit = [name](const UnitContext& context) {
+      add_kernel(context, name, sign_copy_kernel(context.inputs[0], context.outputs[0]));
+    };
+    result_.units.push_back(std::move(copy));
+  }
+
   void add_unit(Unit unit) {
     RegionUnit added;
     added.node = node_;
@@ -102,12 +127,22 @@ class Planner {
       added.inputs.push_back(index_of(input));
       result_.values[added.inputs.back()].last = node_;
     }
-    added.unit = std::move(unit);
     for (const ir::ValueId result : node().results) {
       added.outputs.push_back(result_.values.size());
       add_value(result);
     }
+    const std::string name = unit.name;
+    if (unit.reads_as_int8) {
+      const size_t from = added.inputs[0];
+      add_sign_copy(name, from, added.inputs[0] = add_signed(from));
+    }
+    const size_t output = added.outputs[0];
+    const bool writes_as_int8 = unit.writes_as_int8;
+    if (writes_as_int8) added.outputs[0] = add_signed(output);
+    const size_t written = added.outputs[0];
+    added.unit = std::move(unit);
     result_.units.push_back(std::move(added));
+    if (writes_as_int8) add_sign_copy(name, written, output);
   }
 
   // ---- values that are parts or other shapes of others

@@ -71,6 +71,14 @@ uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& can
     for (const ir::ValueId value : candidate.root().results) outputs.push_back(map(value));
     ConstantData constants;
     StreamWriter stream(config);
+    const auto add_copy = [&](FeatureMap* outer, bool is_input) {
+      const FeatureMap outside = *outer;
+      outer->is_signed = true;
+      add_kernel({config, inputs, outputs, constants, stream, true}, unit.name,
+                 is_input ? sign_copy_kernel(outside, *outer) : sign_copy_kernel(*outer, outside));
+    };
+    if (unit.reads_as_int8) add_copy(&inputs[0], true);
+    if (unit.writes_as_int8) add_copy(&outputs[0], false);
     unit.emit({config, inputs, outputs, constants, stream, true});
     return stream.cycles();
   } catch (const PackError& error) {

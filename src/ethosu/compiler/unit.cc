@@ -87,6 +87,12 @@ Kernel copy_kernel(const FeatureMap& from, const FeatureMap& to) {
   return k;
 }
 
+Kernel sign_copy_kernel(const FeatureMap& from, const FeatureMap& to) {
+  Kernel k = copy_kernel(from, to);
+  (to.is_signed ? k.ifm : k.ofm).zero_point = kSignOffset;
+  return k;
+}
+
 Scale scale_of(const QuantizedMultiplier& multiplier) {
   // TFLite's result is the zero point, whatever the sum is.
   if (multiplier.multiplier == 0 || multiplier.shift < -31) return {0, 16};

@@ -62,6 +62,9 @@ struct Unit {
   // region stores a part inside of the whole, nothing is copied.
   enum class Parts { kNone, kInputs, kOutputs } parts = Parts::kNone;
   size_t axis = 0;  // 0 height, 1 width, 2 channels
+  // The device's maps have one signedness. Where the first input, or the output, alone is uint8, the kernels
+  // read or write it as int8, its elements less 128; a copy before or after them makes one of the other.
+  bool reads_as_int8 = false, writes_as_int8 = false;
 };
 
 // A candidate whose constraints hold as a unit.
@@ -91,6 +94,9 @@ void set_block(const UnitContext& context, const std::string& name, Kernel* kern
 void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel);
 // The accumulators of a kernel before they are scaled, as 1 x 1 averages: copies, clamps and rescales.
 Kernel copy_kernel(const FeatureMap& from, const FeatureMap& to);
+// Between uint8 and int8: the elements less kSignOffset, or that much more.
+constexpr int32_t kSignOffset = 128;
+Kernel sign_copy_kernel(const FeatureMap& from, const FeatureMap& to);
 // shift: positive to the left.
 Scale scale_of(const QuantizedMultiplier& multiplier);
 

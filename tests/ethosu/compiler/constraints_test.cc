@@ -59,12 +59,14 @@ using Ids = std::set<std::string>;
 TEST(EthosuConv2d, AnOrdinaryLayerIsTaken) {
   EXPECT_EQ(verdict(Conv()), Ids{"qplan.qconv2d"});
   EXPECT_EQ(verdict({.dtype = "uint8", .out = "uint8"}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.dtype = "uint8", .out = "int8"}), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(verdict({.out = "uint8"}), Ids{"qplan.qconv2d"});
   EXPECT_EQ(verdict({.attrs = "strides=[3, 3]"}), Ids{"qplan.qconv2d"});
   EXPECT_EQ(verdict({.attrs = "dilation=[2, 2]"}), Ids{"qplan.qconv2d"});
 }
 
 TEST(EthosuConv2d, EachConditionIsAReason) {
-  EXPECT_EQ(verdict({.out = "uint8"}), Ids{"ethosu.conv2d.dtype"});
+  EXPECT_EQ(verdict({.out = "int32"}), Ids{"ethosu.conv2d.dtype"});
   EXPECT_EQ(verdict({.in = "2, 8, 8, 4"}), Ids{"ethosu.conv2d.batch"});
   EXPECT_EQ(verdict({.attrs = "strides=[1, 4]"}), Ids{"ethosu.conv2d.stride"});
   // One position of the output has no stride.

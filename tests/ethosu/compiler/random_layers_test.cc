@@ -138,10 +138,14 @@ class Network {
     if (is_depthwise && c_ == 1) is_depthwise = false;
     const int64_t kh = pick(1, std::min<int64_t>(h_ + 1, 5)), kw = pick(1, std::min<int64_t>(w_ + 1, 9));
     const int64_t out = is_depthwise ? c_ : pick(1, 50);
-    convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true));
+    convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true), pick(0, 3) == 0);
   }
-  void convolution(bool is_depthwise, int64_t kh, int64_t kw, int64_t out, const std::string& window_text) {
+  // is_mixed: from uint8 to int8, or the other way.
+  void convolution(bool is_depthwise, int64_t kh, int64_t kw, int64_t out, const std::string& window_text,
+                   bool is_mixed = false) {
     const int64_t in = is_depthwise ? 1 : c_;
+    const std::string in_zero_point = zero_point();
+    if (is_mixed) is_unsigned_ = !is_unsigned_;
     const bool is_per_channel = !is_unsigned_ && pick(0, 1) == 0;
     const std::string weights = constant(std::to_string(out) + ", " + std::to_string(kh) + ", " +
                                              std::to_string(kw) + ", " + std::to_string(in),
@@ -150,7 +154,7 @@ class Network {
     const std::string in_scale = scale(), out_zero_point = zero_point();
     const std::string weight_scale = is_per_channel ? scales(out) : scale();
     const std::string groups = is_depthwise ? ", groups=" + std::to_string(c_) : "";
-    emit("qnn.conv2d(" + value_ + ", " + weights + ", " + zero_point() + ", " +
+    emit("qnn.conv2d(" + value_ + ", " + weights + ", " + in_zero_point + ", " +
          (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " + window_text +
          groups + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\", name=\"layer" + std::to_string(count_) +
          "\")");
