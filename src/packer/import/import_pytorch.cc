@@ -8,7 +8,7 @@
 #include "src/packer/import/pytorch/exported_archive.h"
 #include "src/packer/import/pytorch/exported_graph.h"
 #include "src/packer/import/pytorch/exported_json.h"
-#include "src/packer/import/pytorch/exported_sharing.h"
+#include "src/packer/import/pytorch/sharing.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 
@@ -112,8 +112,9 @@ void log_biases(const BiasCounts& counts, const std::string& place, const LogFun
 std::vector<std::string> model_notes(const importer::UnsupportedList& unsupported) {
   if (unsupported.mentions("_dynamic") || unsupported.mentions("choose_qparams")) {
     return {
-        "the model is quantised dynamically: the scales of its activations would be found while it runs; "
-        "quantise it statically (torch.ao.quantization: prepare, run it on sample data, convert)"};
+        "the model is quantised dynamically, in a way that is not read (that of PT2E is: prepare_pt2e with "
+        "is_dynamic=True, convert_pt2e, torch.export); or quantise it statically (prepare, run it on sample "
+        "data, convert)"};
   }
   return {};
 }

@@ -55,7 +55,9 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
   try {
     const FunctionBody* forward = archive_.find_method(class_name, "forward");
     if (forward == nullptr) invalid("class " + in_quotes(class_name) + " has no method 'forward'");
-    return bind_and_call(*forward, "", archive_.module(), arguments);
+    const Ref returned = bind_and_call(*forward, "", archive_.module(), arguments);
+    expect_fresh(returned);
+    return returned;
   } catch (const Stop&) {
     return values().add(Unknown{});
   } catch (const Unsupported& use) {
@@ -290,14 +292,37 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   // The namespaces as PyTorch's operators have them.
   if (name.starts_with("torch.")) {
     const std::string op = "aten::" + name.substr(6);
-    return calls_.call(op, arguments, node_name(scope, id, op));
+    return call_operator(op, arguments, node_name(scope, id, op));
   }
   if (name.starts_with("ops.")) {
     std::string op = name.substr(4);
     if (const size_t dot = op.find('.'); dot != std::string::npos) op.replace(dot, 1, "::");
-    return calls_.call(op, arguments, node_name(scope, id, op));
+    return call_operator(op, arguments, node_name(scope, id, op));
   }
   return call_builtin(name, arguments, node_name(scope, id, name));
+}
+
+Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument>& arguments,
+                             const std::string& node_name) {
+  try {
+    // Shapes are no elements.
+    const bool reads_elements = name != "aten::size" && name != "aten::dim";
+    for (const Argument& argument : arguments) {
+      if (reads_elements) expect_fresh(argument.value);
+    }
+    return sharing_.call(name, arguments, node_name);
+  } catch (const Unsupported& use) {
+    return not_imported(name + " with " + use.reason, node_name);
+  }
+}
+
+// A tensor, or a list of them.
+void Evaluator::expect_fresh(Ref ref) {
+  sharing_.expect_fresh(ref);
+  const std::vector<Ref>* items = items_of(values(), ref);
+  if (items == nullptr) return;
+  charge(items->size());
+  for (const Ref item : *items) sharing_.expect_fresh(item);
 }
 
 Ref Evaluator::call_builtin(const std::string& name, const std::vector<Argument>& arguments,

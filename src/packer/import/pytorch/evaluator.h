@@ -12,13 +12,14 @@
 
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/operator_calls.h"
+#include "src/packer/import/pytorch/sharing.h"
 #include "src/packer/import/pytorch/value.h"
 
 namespace qplan::pt {
 
 class Evaluator {
  public:
-  Evaluator(Archive& archive, OperatorCalls& calls) : archive_(archive), calls_(calls) {}
+  Evaluator(Archive& archive, OperatorCalls& calls) : archive_(archive), calls_(calls), sharing_(calls) {}
 
   // Returns forward's results for the inputs, in the order of its parameters after self. An Unknown, or the
   // end of the walk before it, means that the calls' unsupported() is not empty.
@@ -40,6 +41,9 @@ class Evaluator {
   void store(Scope& scope, ExprId target, Ref value);
   Ref evaluate(Scope& scope, ExprId id);
   Ref evaluate_call(Scope& scope, ExprId id);
+  Ref call_operator(const std::string& name, const std::vector<Argument>& arguments,
+                    const std::string& node_name);
+  void expect_fresh(Ref ref);
   Ref call_builtin(const std::string& name, const std::vector<Argument>& arguments,
                    const std::string& node_name);
   Ref bind_and_call(const FunctionBody& body, const std::string& path, Ref self,
@@ -59,6 +63,7 @@ class Evaluator {
 
   Archive& archive_;
   OperatorCalls& calls_;
+  Sharing sharing_;
   size_t depth_ = 0;
 };
 

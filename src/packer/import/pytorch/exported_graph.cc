@@ -51,23 +51,13 @@ void ExportedGraph::run(const ir::Json& graph) {
   for (const ir::Json& node : list_member(graph, "nodes")) run_node(node);
 }
 
-ir::ValueId ExportedGraph::value_of(Ref ref) const {
-  const Flow* flow = calls_.values().get<Flow>(ref);
-  return flow == nullptr ? ir::ValueId{} : flow->value;
-}
-
 Ref ExportedGraph::call(const std::string& name, const ir::Json& node, const std::string& node_name) {
   try {
     if (is_higher_order(name)) return call_higher_order(name, node, node_name);
     std::vector<Argument> arguments;
     for (const ir::Json& input : list_member(node, "inputs"))
       arguments.push_back({text_member(input, "name"), argument(object_member(input, "arg"))});
-    const Ref operand = OperatorCalls::operand_of(name, arguments);
-    sharing_.add_operand(operand);
-    const ir::ValueId before = value_of(operand);
-    const Ref result = calls_.call(name, arguments, node_name);
-    if (value_of(operand) != before) sharing_.change(operand);
-    return sharing_.add_result(name, operand, result);
+    return sharing_.call(name, arguments, node_name);
   } catch (const Unsupported& use) {
     return calls_.not_imported(name + " with " + use.reason, node_name);
   }
@@ -177,8 +167,7 @@ void ExportedGraph::note(const std::string& name, const std::string& node_name, 
 Ref ExportedGraph::named(const std::string& name) const {
   const auto it = names_.find(name);
   if (it == names_.end()) invalid("value " + in_quotes(name) + " is read before any node writes it");
-  if (sharing_.is_stale(it->second))
-    throw Unsupported{"a tensor that shares its elements with one that is changed in place"};
+  sharing_.expect_fresh(it->second);
   return it->second;
 }
 

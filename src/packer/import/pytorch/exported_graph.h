@@ -11,8 +11,8 @@
 
 #include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/exported_archive.h"
-#include "src/packer/import/pytorch/exported_sharing.h"
 #include "src/packer/import/pytorch/operator_calls.h"
+#include "src/packer/import/pytorch/sharing.h"
 
 namespace qplan::pt {
 
@@ -55,7 +55,6 @@ class ExportedGraph {
   Ref named_or(const ir::Json& item);  // {"as_name": ...}, or the value itself
   Ref optional_tensor(const ir::Json& item);
   Ref named(const std::string& name) const;
-  ir::ValueId value_of(Ref ref) const;  // none for what is no Flow
   void define(const ir::Json& output, Ref value);
   void define_name(const std::string& name, Ref value);
 

@@ -1,4 +1,4 @@
-#include "src/packer/import/pytorch/exported_sharing.h"
+#include "src/packer/import/pytorch/sharing.h"
 
 #include <algorithm>
 
@@ -27,6 +27,26 @@ bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
 }
 
 }  // namespace
+
+Ref Sharing::call(const std::string& name, const std::vector<Argument>& arguments,
+                  const std::string& node_name) {
+  const Ref operand = OperatorCalls::operand_of(name, arguments);
+  add_operand(operand);
+  const ir::ValueId before = value_of(operand);
+  const Ref result = calls_.call(name, arguments, node_name);
+  if (value_of(operand) != before) change(operand);
+  return add_result(name, operand, result);
+}
+
+void Sharing::expect_fresh(Ref tensor) const {
+  if (stale_.contains(tensor.index))
+    throw importer::Unsupported{"a tensor that shares its elements with one that is changed in place"};
+}
+
+ir::ValueId Sharing::value_of(Ref ref) const {
+  const Flow* flow = calls_.values().get<Flow>(ref);
+  return flow == nullptr ? ir::ValueId{} : flow->value;
+}
 
 bool Sharing::is_tensor(Ref ref) const {
   const ValueTable& values = calls_.values();

@@ -1,11 +1,13 @@
-// Which tensors of an exported program share elements. In the IR every value is its own; in a program a view
-// has the elements of its source, so that what an operator in place changes is changed in the others, too.
-// These are stale from then on: the importer has only their old value.
-#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_SHARING_H_
-#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_SHARING_H_
+// Which tensors of a program share elements. In the IR every value is its own; in PyTorch a view has the
+// elements of its source, so that what an operator in place changes is changed in the others, too. These are
+// stale from then on: the importer has only their old value. Both walkers (evaluator.h, exported_graph.h)
+// call operators through this.
+#ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_SHARING_H_
+#define QPLAN_SRC_PACKER_IMPORT_PYTORCH_SHARING_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -21,17 +23,11 @@ class Sharing {
  public:
   explicit Sharing(OperatorCalls& calls) : calls_(calls) {}
 
-  // To be called before each operator, which may change its first operand.
-  void add_operand(Ref operand) {
-    if (is_tensor(operand)) region_of(operand);
-  }
-  // The operator ("aten::view") has made the result out of its first operand. Returns the result, or another
-  // name of it where PyTorch may or may not have copied.
-  Ref add_result(std::string_view name, Ref operand, Ref result);
-  // An operator in place has changed the tensor: all others that may have elements of it are stale.
-  // Unsupported for elements of the archive, which would keep their change from one run to the next.
-  void change(Ref tensor);
-  bool is_stale(Ref tensor) const { return stale_.contains(tensor.index); }
+  // OperatorCalls::call, whose first operand may be changed and may share elements with the result.
+  // Unsupported where elements of the archive would keep their change from one run to the next.
+  Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
+  // Unsupported for a stale tensor.
+  void expect_fresh(Ref tensor) const;
 
  private:
   // Elements that tensors may share: all of a tensor that is its own, or one part of a split. Parts of one
@@ -44,6 +40,16 @@ class Sharing {
     std::vector<std::pair<size_t, std::vector<size_t>>> parts = {};  // regions by split
   };
 
+  // Before an operator, which may change its first operand.
+  void add_operand(Ref operand) {
+    if (is_tensor(operand)) region_of(operand);
+  }
+  // The operator ("aten::view") has made the result out of its first operand. Returns the result, or another
+  // name of it where PyTorch may or may not have copied.
+  Ref add_result(std::string_view name, Ref operand, Ref result);
+  // An operator in place has changed the tensor: all others that may have elements of it are stale.
+  void change(Ref tensor);
+  ir::ValueId value_of(Ref ref) const;
   bool is_tensor(Ref ref) const;
   size_t add_region(Region region);
   size_t region_of(Ref tensor);
@@ -61,4 +67,4 @@ class Sharing {
 
 }  // namespace qplan::pt
 
-#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_EXPORTED_SHARING_H_
+#endif  // QPLAN_SRC_PACKER_IMPORT_PYTORCH_SHARING_H_
