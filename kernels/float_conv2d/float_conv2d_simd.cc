@@ -13,7 +13,8 @@ constexpr uint32_t kFloatPixels = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 3;
 // Blocks of a work item; of a tile of one pixel.
 constexpr uint32_t kFloatBlocks = 4;
 constexpr uint32_t kFloatTileBlocks = kLanes == 4 ? 2 : 4;
-// Pixels of a work item where a row of the output need not be one.
+// Pixels of a work item where a row of the output need not be one; the last one takes up to half as many
+// more.
 constexpr uint32_t kFloatItemPixels = 48;
 
 // A layer whose pixels know no neighbours is one of rows of kFloatItemPixels pixels, so that narrow images
@@ -25,7 +26,9 @@ inline bool float_pixels_are_alone(const FloatConv2dArgs& a) {
 
 inline uint64_t num_float_rows(const FloatConv2dArgs& a) {
   const uint64_t rows = uint64_t{a.batch} * a.output_h;
-  return float_pixels_are_alone(a) ? (rows * a.output_w + kFloatItemPixels - 1) / kFloatItemPixels : rows;
+  if (!float_pixels_are_alone(a)) return rows;
+  const uint64_t items = (rows * a.output_w + kFloatItemPixels / 2) / kFloatItemPixels;
+  return items == 0 ? 1 : items;
 }
 
 inline uint32_t num_float_block_groups(const FloatConv2dArgs& a) {
@@ -174,24 +177,36 @@ inline void float_pixel(const FloatRow& row, uint32_t x, FloatTaps columns, uint
     float_tile<1, kFloatTileBlocks>(row, x, columns, block);
     block += kFloatTileBlocks;
   }
+  if (end_block - block >= 2) {
+    float_tile<1, 2>(row, x, columns, block);
+    block += 2;
+  }
   for (; block < end_block; ++block) float_tile<1, 1>(row, x, columns, block);
+}
+
+// Pixels from x on, before end, whose windows are whole, in tiles of so many: those that fill tiles. Returns
+// the first after them. A block's weights are used for all tiles before those of the next.
+template <uint32_t kPixels>
+inline uint32_t float_tiles(const FloatRow& row, uint32_t x, uint32_t end, uint32_t block,
+                            uint32_t end_block) {
+  const uint32_t tiles_end = x + (end - x) / kPixels * kPixels;
+  if (tiles_end == x) return x;
+  for (uint32_t b = block; b < end_block; ++b) {
+    for (uint32_t at = x; at < tiles_end; at += kPixels)
+      float_tile<kPixels, 1>(row, at, {0, row.a.kernel_w}, b);
+  }
+  return tiles_end;
 }
 
 inline void float_row(const FloatRow& row, uint32_t block, uint32_t end_block) {
   const FloatConv2dArgs& a = row.a;
   for (uint32_t x = 0; x < a.output_w;) {
     const uint32_t end = end_of_whole_windows(row, x);
-    const FloatTaps all = {0, a.kernel_w};
-    uint32_t at = x;
-    // A block's weights are used for all pixels of a run before those of the next.
-    if (end - x >= kFloatPixels) {
-      const uint32_t tiles_end = x + (end - x) / kFloatPixels * kFloatPixels;
-      for (uint32_t b = block; b < end_block; ++b) {
-        for (at = x; at < tiles_end; at += kFloatPixels) float_tile<kFloatPixels, 1>(row, at, all, b);
-      }
-    }
-    for (; at < end; ++at) float_pixel(row, at, all, block, end_block);
-    x = at;
+    x = float_tiles<kFloatPixels>(row, x, end, block, end_block);
+    // Few pixels in a tile wait for their sums, and load weights more often.
+    if constexpr (kFloatPixels >= 6) x = float_tiles<kFloatPixels / 2>(row, x, end, block, end_block);
+    if constexpr (kFloatPixels >= 12) x = float_tiles<kFloatPixels / 4>(row, x, end, block, end_block);
+    for (; x < end; ++x) float_pixel(row, x, {0, a.kernel_w}, block, end_block);
     if (x < a.output_w && end_of_whole_windows(row, x) == x) {
       float_pixel(row, x, row.columns(x), block, end_block);
       ++x;
@@ -254,6 +269,7 @@ inline void float_conv2d_items(const FloatConv2dArgs& args, uint32_t begin, uint
   const uint32_t groups = num_float_block_groups(args);
   const bool alone = float_pixels_are_alone(args) && args.groups == 1;
   const uint64_t pixels = uint64_t{args.batch} * args.output_h * args.output_w;
+  const uint64_t last = num_float_rows(args) - 1;
   for (uint32_t item = begin; item < end; ++item) {
     const uint64_t r = item / groups;
     const uint32_t block = item % groups * kFloatBlocks;
@@ -262,8 +278,7 @@ inline void float_conv2d_items(const FloatConv2dArgs& args, uint32_t begin, uint
       FloatConv2dArgs of_row = args;
       const uint64_t first = r * kFloatItemPixels;
       of_row.batch = of_row.input_h = of_row.output_h = 1;
-      of_row.input_w = of_row.output_w =
-          pixels - first < kFloatItemPixels ? static_cast<uint32_t>(pixels - first) : kFloatItemPixels;
+      of_row.input_w = of_row.output_w = r == last ? static_cast<uint32_t>(pixels - first) : kFloatItemPixels;
       of_row.input = args.input + first * args.input_c;
       of_row.output = args.output + first * args.output_c;
       float_row(FloatRow(of_row, 0), block, end_block);
