@@ -102,7 +102,7 @@ if [ -n "$run_models" ] && [ ${#files[@]} -gt 0 ]; then
 fi
 if [ -n "$run_kernels" ]; then
   # Variants run in turns (random interleaving), so that their ratios hold on a noisy machine.
-  "$bin/kernel_benchmarks" "${files[@]}" --benchmark_repetitions=5 --benchmark_min_time=0.02 \
+  "$bin/kernel_benchmarks" "${files[@]}" benchmarks/kernels/operators.relay --benchmark_repetitions=5 --benchmark_min_time=0.02 \
     --benchmark_enable_random_interleaving=true --benchmark_report_aggregates_only=true \
     --benchmark_out="$scratch/kernels.json" --benchmark_out_format=json ${quick:+--benchmark_filter=-_ref/} "$@" >/dev/null
   "$python" benchmarks/report/kernels.py "$scratch/kernels.json" | tee "$output/kernels.txt"

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
@@ -11,6 +12,9 @@
 
 namespace qplan::benchmarks {
 namespace {
+
+// Operators one beside the other, of every dtype, which are no network to make integers of.
+constexpr std::string_view kOperators = "operators.relay";
 
 std::vector<uint8_t> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -40,6 +44,8 @@ PackedModel::PackedModel(const std::string& path, schedule::Fuse fuse)
   const std::vector<uint8_t> model = read_file(path);
   PackOptions options;
   options.fuse = fuse;
+  options.keep_float = path.ends_with(kOperators);
+  options.import.synthesize_constants = 1;
   convolutions_ = convolutions_of(canonical_module(model, path, options).main());
   bytes_ = pack(model, path, options);
   Error error;

@@ -8,7 +8,7 @@
 
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
-#include "src/packer/schedule/schedule.h"
+#include "src/packer/schedule/fuse.h"
 
 namespace qplan::benchmarks {
 

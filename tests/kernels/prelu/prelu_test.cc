@@ -7,6 +7,7 @@
 
 #include "src/runtime/bind/family.h"
 #include "tests/support/nd.h"
+#include "tests/support/refusals.h"
 #include "tests/support/step_runner.h"
 
 namespace qplan::prelu_test {
@@ -110,6 +111,43 @@ TEST_P(PreluVariant, HasTheNumbersOfTheFormula) {
       expect_formula<int8_t>(prelu, seed);
     }
   }
+}
+
+TEST(Prelu, BindRefusesWhatIsWrong) {
+  struct Spec {
+    Prelu prelu = Prelu::random(1, false);
+    Extents output = prelu.input;
+
+    void make(TestStep& step) const {
+      step.input<int8_t>(prelu.input, std::vector<int8_t>(prelu.x.size()));
+      step.input<int8_t>(prelu.alpha, std::vector<int8_t>(prelu.factor.size()));
+      step.output<int8_t>(output);
+      step.finish(format::KernelParams_PreluParams,
+                  format::CreatePreluParams(step.builder(), prelu.input_zero, prelu.alpha_zero,
+                                            prelu.output_zero, prelu.above_multiplier, prelu.above_shift,
+                                            prelu.below_multiplier, prelu.below_shift)
+                      .Union());
+    }
+  };
+  Spec sound;
+  sound.prelu.input_zero = sound.prelu.alpha_zero = sound.prelu.output_zero = 0;
+  std::vector<testing::Refusal<Spec>> refusals;
+  const auto add = [&](void (*edit)(Spec&), const char* text) {
+    refusals.push_back({[sound, edit](Spec& spec) {
+                          spec = sound;
+                          edit(spec);
+                        },
+                        text});
+  };
+  add([](Spec& s) { s.output.back() += 1; }, "broadcast to");
+  add([](Spec& s) { s.prelu.input_zero = 128; }, "input_zero_point 128");
+  add([](Spec& s) { s.prelu.alpha_zero = -129; }, "alpha_zero_point -129");
+  add([](Spec& s) { s.prelu.output_zero = 128; }, "output_zero_point 128");
+  add([](Spec& s) { s.prelu.above_multiplier = -1; }, "above multiplier -1");
+  add([](Spec& s) { s.prelu.below_multiplier = -1; }, "below multiplier -1");
+  add([](Spec& s) { s.prelu.above_shift = 31; }, "above shift 31");
+  add([](Spec& s) { s.prelu.below_shift = -32; }, "below shift -32");
+  testing::expect_refusals(kPreluFamily, refusals);
 }
 
 }  // namespace

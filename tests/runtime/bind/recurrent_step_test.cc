@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels/layout.h"
@@ -73,6 +74,16 @@ TEST(RecurrentStep, RecurrentLayersAreRefusedWhereTheyDoNotFit) {
                                });
 }
 
+void run_with_scratch(TestStep& step, const KernelFamily& family) {
+  ArgsStorage args;
+  Error error;
+  ASSERT_EQ(step.bind(family, &args, &error), QPLAN_OK) << error.text();
+  const KernelVariant& reference = family.variants[family.num_variants - 1];
+  std::vector<uint8_t> scratch(reference.scratch_bytes(args.bytes) + 64);
+  uint8_t* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  reference.run(args.bytes, 0, reference.work_items(args.bytes), aligned);
+}
+
 // Shifts to the left and sums that wrap; under sanitizers that is what these runs are for.
 TEST(RecurrentStep, RecurrentLayersComputeAtTheEndsOfAllRanges) {
   for (const int32_t shift : {-31, 0, 30}) {
@@ -83,14 +94,72 @@ TEST(RecurrentStep, RecurrentLayersComputeAtTheEndsOfAllRanges) {
       lstm.cell_bits = bits;
       TestStep step(kKernel_lstm);
       lstm.make(step);
-      ArgsStorage args;
-      Error error;
-      ASSERT_EQ(step.bind(kLstmFamily, &args, &error), QPLAN_OK) << error.text();
-      const KernelVariant& reference = kLstmFamily.variants[kLstmFamily.num_variants - 1];
-      std::vector<uint8_t> scratch(reference.scratch_bytes(args.bytes) + 64);
-      uint8_t* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-      reference.run(args.bytes, 0, reference.work_items(args.bytes), aligned);
+      run_with_scratch(step, kLstmFamily);
     }
+  }
+}
+
+// The same layer on float32, or with weights of int8.
+struct FloatLstm {
+  std::vector<int64_t> input = {1, 2, 3}, output = {1, 2, 4}, state = {1, 4};
+  size_t weights = 16 * 3, recurrent = 16 * 4, biases = 16, scales = 8;
+  bool hybrid = false, coupled = false, float_weights = true;
+  float clip = 0;
+  uint16_t layout = kLayout_ohwi;
+
+  void make(TestStep& step) const {
+    const auto constant = [&](size_t count, bool is_float) {
+      const auto shape = std::vector<int64_t>{static_cast<int64_t>(count)};
+      if (is_float) {
+        step.constant<float>(shape, std::vector<float>(count, 1e30f));
+      } else {
+        step.constant<int8_t>(shape, std::vector<int8_t>(count, -128));
+      }
+    };
+    step.input<float>(input, std::vector<float>(elements_of(input), -1e30f));
+    constant(weights, float_weights);
+    constant(recurrent, float_weights);
+    constant(biases, true);
+    constant(scales, true);
+    for (int i = 0; i < 2; ++i) step.input<float>(state, std::vector<float>(elements_of(state), 1e38f));
+    step.output<float>(output);
+    step.output<float>(state);
+    step.output<float>(state);
+    step.finish(
+        format::KernelParams_FloatLstmParams,
+        format::CreateFloatLstmParams(step.builder(), coupled, false, hybrid, true, clip, layout).Union());
+  }
+};
+
+TEST(RecurrentStep, FloatLayersAreRefusedWhereTheyDoNotFit) {
+  std::vector<Refusal<FloatLstm>> refusals = {
+      {[](FloatLstm& l) {
+         l.output = {1, 2, 3};
+       },
+       "is not the input's sequence"},
+      {[](FloatLstm& l) {
+         l.state = {2, 4};
+       },
+       "is not of 1 samples"},
+      {[](FloatLstm& l) { l.weights = 47; }, "input weights"},
+      {[](FloatLstm& l) { l.recurrent = 63; }, "recurrent weights"},
+      {[](FloatLstm& l) { l.biases = 15; }, "bias"},
+      {[](FloatLstm& l) { l.scales = 7; }, "weight scales"},
+      {[](FloatLstm& l) { l.coupled = true, l.weights = 47; }, "input weights"},
+      {[](FloatLstm& l) { l.float_weights = false; }, "input weights"},
+      {[](FloatLstm& l) { l.hybrid = true; }, "input weights"},
+      {[](FloatLstm& l) { l.layout = kLayout_o16k4; }, "layout", QPLAN_KERNEL_MISSING},
+      {[](FloatLstm& l) { l.hybrid = true, l.float_weights = false, l.layout = kLayout_o2r4; }, "layout",
+       QPLAN_KERNEL_MISSING},
+      {[](FloatLstm& l) { l.clip = -1; }, "clamp"},
+      {[](FloatLstm& l) { l.clip = std::numeric_limits<float>::quiet_NaN(); }, "clamp"},
+  };
+  expect_refusals(kFloatLstmFamily, refusals);
+  // Sums that are infinite, and infinity less infinity.
+  for (const bool hybrid : {false, true}) {
+    TestStep step(kKernel_float_lstm);
+    FloatLstm{.hybrid = hybrid, .float_weights = !hybrid}.make(step);
+    run_with_scratch(step, kFloatLstmFamily);
   }
 }
 
