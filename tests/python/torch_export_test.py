@@ -41,6 +41,9 @@ class TorchExportTest(unittest.TestCase):
             with self.subTest(name):
                 program, x, expected, scale = networks.exported(name)
                 found = run(qplan.pack(saved(program)), x)
+                if name in networks.DYNAMIC_NAMES:
+                    numpy.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * numpy.abs(expected).max())
+                    continue
                 if scale is None:
                     numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * numpy.abs(expected).max())
                     continue

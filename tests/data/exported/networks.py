@@ -12,6 +12,7 @@ import warnings
 
 import numpy
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  (the operators of Choices)
 from torch import nn
 from torch.nn import functional as F
 
@@ -117,9 +118,51 @@ class Small(nn.Module):
         return self.last(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
 
 
-NETWORKS = {"small": Small, "mobilenet": MobileNet, "resnet": ResNet, "pieces": Pieces}
+class Dense(nn.Module):
+    """Linear layers, which XNNPACK's quantiser quantises dynamically."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(24, 32)
+        self.last = nn.Linear(32, 7, bias=False)
+
+    def forward(self, x):
+        return self.last(F.relu(self.first(x)))
+
+
+class Choices(nn.Module):
+    """What choose_qparams chooses for each row, and what the row's integers stand for."""
+
+    def forward(self, x):
+        ops = torch.ops.quantized_decomposed
+        affine, symmetric = ops.choose_qparams.tensor, ops.choose_qparams_symmetric.tensor
+        forms = [
+            (affine, (-128, 127), torch.int8), (affine, (0, 127), torch.uint8),
+            (symmetric, (-127, 127), torch.int8), (symmetric, (0, 255), torch.uint8),
+        ]
+        found = []
+        for choose, (least, most), dtype in forms:
+            for row in torch.unbind(x):
+                scale, point = choose(row, least, most, 2**-12, dtype)
+                integers = ops.quantize_per_tensor.tensor(row, scale, point, least, most, dtype)
+                found.append(ops.dequantize_per_tensor.tensor(integers, scale, point, least, most, dtype))
+        return torch.stack(found)
+
+    @staticmethod
+    def example():
+        """Rows of both signs, of one, of zeros and of numbers whose scale is the least."""
+        x = torch.randn((8, 24))
+        x[1], x[2], x[3], x[4] = x[1].abs() + 1, -x[2].abs() - 0.5, 0.0, x[4] * 1e-3
+        x[5], x[6] = x[5] * 1e4, x[6].abs() * 100
+        x[6, 0] = -0.37
+        return x
+
+
+NETWORKS = {
+    "small": Small, "mobilenet": MobileNet, "resnet": ResNet, "pieces": Pieces, "dense": Dense, "choices": Choices,
+}
 SHAPE = (2, 3, 32, 32)
-SMALL_SHAPE = (2, 3, 16, 16)
+SHAPES = {"small": (2, 3, 16, 16), "dense": (4, 3, 24), "choices": (8, 24)}
 
 
 class Function(nn.Module):
@@ -241,7 +284,7 @@ def with_statistics(network, shape):
     return network.eval()
 
 
-def quantised(network, example, dynamic_shapes=None):
+def quantised(network, example, dynamic_shapes=None, is_dynamic=False):
     from torch.ao.quantization.quantize_pt2e import convert_pt2e, prepare_pt2e
     from torch.ao.quantization.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
@@ -249,7 +292,7 @@ def quantised(network, example, dynamic_shapes=None):
     )
 
     graph = torch.export.export_for_training(network, example, dynamic_shapes=dynamic_shapes).module()
-    config = get_symmetric_quantization_config(is_per_channel=True)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=is_dynamic)
     graph = prepare_pt2e(graph, XNNPACKQuantizer().set_global(config))
     for _ in range(4):
         graph(torch.randn(example[0].shape))
@@ -263,17 +306,17 @@ def output_scale(program):
 
 
 def exported(name):
-    """(program, input of one picture, output, scale of the output or None) of "<network>_<kind>"."""
+    """(program, input, output, scale of the output or None) of "<network>_<kind>"; the input has a batch of one."""
     network_name, kind = name.split("_", 1)
-    shape = SMALL_SHAPE if network_name == "small" else SHAPE
+    shape = SHAPES.get(network_name, SHAPE)
     torch.manual_seed(3)
     network = with_statistics(NETWORKS[network_name](), shape)
-    one = torch.randn((1, *shape[1:]))
+    one = network.example() if network_name == "choices" else torch.randn((1, *shape[1:]))
     example, open_batch = (one,), None
     if kind.endswith("_batch"):
         example, open_batch = (torch.randn(shape),), ({0: torch.export.Dim("batch")},)
-    if kind.startswith("int8"):
-        network = quantised(network, example, open_batch)
+    if kind.startswith("int8") or kind.startswith("dynamic"):
+        network = quantised(network, example, open_batch, kind.startswith("dynamic"))
     program = torch.export.export(network, example, dynamic_shapes=open_batch)
     with torch.no_grad():
         output = program.module()(one)
@@ -281,7 +324,11 @@ def exported(name):
     return program, one.numpy(), output.numpy(), scale
 
 
-NAMES = [f"{network}_{kind}" for network in NETWORKS for kind in ("float", "float_batch", "int8", "int8_batch")]
+IMAGE_NETWORKS = ("small", "mobilenet", "resnet", "pieces")
+NAMES = [f"{network}_{kind}" for network in IMAGE_NETWORKS for kind in ("float", "float_batch", "int8", "int8_batch")]
+# Of a network with other layers, the linear ones are quantised. A number that is rounded the other way is a step off.
+DYNAMIC_NAMES = ["dense_dynamic", "dense_dynamic_batch", "small_dynamic", "pieces_dynamic_batch"]
+NAMES += ["choices_float", *DYNAMIC_NAMES]
 
 
 def main(folder, names):

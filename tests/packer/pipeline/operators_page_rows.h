@@ -259,7 +259,7 @@ inline const std::vector<Row>& rows() {
       {"dynamic quantisation",
        "",
        "DynamicQuantizeLinear",
-       "",
+       "quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric",
        "nn.dynamic_quantize nn.dynamic_dequantize",
        {}},
       {"LSTM",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
@@ -191,8 +192,8 @@ TEST(StreamingNetworks, FiveRunsOfARingBufferAreAsWrittenOut) {
 
 // ---- recurrent layers ----
 
-// An LSTM of two cells over so many steps of three channels.
-std::vector<uint8_t> float_lstm(int steps) {
+// An LSTM of two cells over so many steps of three channels. type: of the sequence.
+std::vector<uint8_t> float_lstm(int steps, tflite::TensorType type = tflite::TensorType_FLOAT32) {
   TfliteBuilder b;
   int seed = 0;
   const auto floats = [&](std::vector<int32_t> shape) {
@@ -204,8 +205,8 @@ std::vector<uint8_t> float_lstm(int steps) {
   const auto state = [&](const char* name) {
     return b.tensor({.name = name, .type = tflite::TensorType_FLOAT32, .shape = {1, 2}, .is_variable = true});
   };
-  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_FLOAT32, .shape = {1, steps, 3}});
-  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_FLOAT32, .shape = {1, steps, 2}});
+  const int32_t x = b.tensor({.name = "x", .type = type, .shape = {1, steps, 3}});
+  const int32_t y = b.tensor({.name = "y", .type = type, .shape = {1, steps, 2}});
   std::vector<int32_t> inputs = {x};
   for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 3}));
   for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 2}));
@@ -233,6 +234,14 @@ TEST(TfliteVariables, AnLstmGoesOnWhereTheRunBeforeEnded) {
     part.invoke();
     const auto found = part.io(QPLAN_OUTPUT, 0);
     EXPECT_TRUE(std::ranges::equal(found, expected.subspan(run * found.size(), found.size()))) << run;
+  }
+}
+
+TEST(TfliteVariables, AnLstmOf16BitsIsRefusedWithWhatToDo) {
+  const std::string text = import_error(float_lstm(2, tflite::TensorType_INT16));
+  for (const char* part : {"int16 activations (16x8 quantisation)", "quantise it with int8 activations",
+                           "UNIDIRECTIONAL_SEQUENCE_LSTM with int16 input"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
   }
 }
 

@@ -36,6 +36,7 @@ class OpContext {
   BiasCounts& biases() { return calls_.biases(); }
   TensorReader& tensors() { return calls_.tensors(); }
   ValueTable& values() { return calls_.values(); }
+  const ir::Function& function() const { return calls_.function(); }
   void warn(const std::string& text) const;
   // Counts a constant of so many elements that a call makes out of nothing.
   void charge_elements(int64_t count) { calls_.charge(static_cast<size_t>(count) / kElementsPerStep); }

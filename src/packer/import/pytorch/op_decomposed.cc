@@ -1,8 +1,9 @@
 // quantize and dequantize as PT2E writes them: operators on plain integers, which name scale, zero point and
 // range beside each tensor. The passes turn what is between them into integer operators.
+#include <algorithm>
 #include <cmath>
 
-#include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/dynamic.h"
 
 namespace qplan::pt {
 namespace {
@@ -65,21 +66,28 @@ AxisParams axis_params(OpContext& op, const Flow& input, ir::DType dtype) {
   return params;
 }
 
-// clamp(zero_point + half_even(x * (1 / scale)), quant_min, quant_max): the dtype's range, or less.
-Ref quantize(OpContext& op, ir::ValueId scale, ir::ValueId zero_point, size_t range, ir::DType dtype,
-             std::optional<int64_t> axis) {
-  const int64_t min = op.integer(range), max = op.integer(range + 1);
+struct Range {
+  int64_t min, max;
+};
+// The part of the dtype's range that arguments i and i + 1 leave.
+Range range_of(OpContext& op, size_t i, ir::DType dtype) {
+  const int64_t min = op.integer(i), max = op.integer(i + 1);
   if (min > max || max < dtype.min() || min > dtype.max())
     invalid(cat("the range ", min, " to ", max, " has no ", dtype));
+  return {std::max(min, dtype.min()), std::min(max, dtype.max())};
+}
+
+// clamp(zero_point + half_even(x * (1 / scale)), quant_min, quant_max): the dtype's range, or less.
+Ref quantize(OpContext& op, ir::ValueId scale, ir::ValueId zero_point, Range range, ir::DType dtype,
+             std::optional<int64_t> axis) {
   ir::Attrs attrs{{"out_dtype", ir::to_string(dtype)},
                   {"contract", std::string("f32e")},
                   {"rule", std::string("mul_even")}};
   if (axis) attrs.set("axis", *axis);
   ir::ValueId value = op.emit("qnn.quantize", {op.float_flow(0).value, scale, zero_point}, std::move(attrs));
-  if (min > dtype.min() || max < dtype.max()) {
+  if (range.min > dtype.min() || range.max < dtype.max()) {
     value = op.emit("clip", {value},
-                    {{"a_min", static_cast<double>(std::max(min, dtype.min()))},
-                     {"a_max", static_cast<double>(std::min(max, dtype.max()))}});
+                    {{"a_min", static_cast<double>(range.min)}, {"a_max", static_cast<double>(range.max)}});
   }
   return op.result(value);
 }
@@ -106,13 +114,16 @@ Ref dequantize(OpContext& op, const Flow& input, ir::ValueId scale, ir::ValueId 
 
 Ref import_decomposed_quantize(OpContext& op) {
   const ir::DType dtype = quantized_dtype(op.integer(5));
+  const Range range = range_of(op, 3, dtype);
+  if (has_dynamic_scale(op)) return emit_dynamic_quantize(op, range.min, range.max, dtype);
   const QuantParams params = params_of(op, dtype);
   const ir::ValueId scale = op.scale(params.scale), zero_point = op.zero_point(params.zero_point);
-  return quantize(op, scale, zero_point, 3, dtype, std::nullopt);
+  return quantize(op, scale, zero_point, range, dtype, std::nullopt);
 }
 
 Ref import_decomposed_dequantize(OpContext& op) {
   const ir::DType dtype = quantized_dtype(op.integer(5));
+  if (has_dynamic_scale(op)) return emit_dynamic_dequantize(op, integers_of(op, dtype, 6));
   const QuantParams params = params_of(op, dtype);
   const Flow input = integers_of(op, dtype, 6);
   const ir::ValueId scale = op.scale(params.scale), zero_point = op.zero_point(params.zero_point);
@@ -122,7 +133,7 @@ Ref import_decomposed_dequantize(OpContext& op) {
 Ref import_decomposed_quantize_per_channel(OpContext& op) {
   const ir::DType dtype = quantized_dtype(op.integer(6));
   const AxisParams params = axis_params(op, op.float_flow(0), dtype);
-  return quantize(op, params.scales, params.zero_points, 4, dtype, params.axis);
+  return quantize(op, params.scales, params.zero_points, range_of(op, 4, dtype), dtype, params.axis);
 }
 
 Ref import_decomposed_dequantize_per_channel(OpContext& op) {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "src/packer/import/pytorch/dynamic.h"
 #include "src/packer/import/pytorch/op_context.h"
 #include "src/packer/import/pytorch/weights.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::pt {
@@ -31,7 +33,9 @@ struct Plane {
     if (kernel.size() != data.size())
       invalid(cat("the weights have rank ", kernel.size(), ", expected ", data.size()));
     if (!is_sequence) return;
-    input.value = op.reshape(input.value, {data[0], data[1], 1, data[2]});
+    const ir::Shape plane = {data[0], data[1], 1, data[2]};
+    input.value = op.reshape(input.value, plane);
+    if (input.source) input.source->integers = op.reshape(input.source->integers, plane);
     weights.value = op.reshape(weights.value, {kernel[0], kernel[1], 1, kernel[2]});
   }
   // The value of the height, then of the width.
@@ -83,16 +87,29 @@ Ref convolution(OpContext& op, const Plane& plane, size_t groups) {
   for (const int64_t step : dilation) {
     if (step < 1 || step > kMostPadding) invalid(cat("dilation ", step));
   }
-  return plane.result(op, op.emit("nn.conv2d", {plane.input.value, plane.weights.value},
-                                  {{"strides", plane.numbers(op, 3, 1)},
-                                   {"padding", padding_of(op, plane, dilation)},
-                                   {"dilation", dilation},
-                                   {"groups", op.integer(groups, 1)},
-                                   {"data_layout", std::string("NCHW")},
-                                   {"kernel_layout", std::string("OIHW")}}));
+  ir::Attrs attrs{{"strides", plane.numbers(op, 3, 1)},
+                  {"padding", padding_of(op, plane, dilation)},
+                  {"dilation", dilation},
+                  {"groups", op.integer(groups, 1)},
+                  {"data_layout", std::string("NCHW")},
+                  {"kernel_layout", std::string("OIHW")}};
+  if (const std::optional<ir::ValueId> sums = emit_dynamic_conv(op, plane.input, plane.weights, attrs))
+    return plane.result(op, *sums);
+  return plane.result(op, op.emit("nn.conv2d", {plane.input.value, plane.weights.value}, std::move(attrs)));
 }
 
+// [..., k] by weights [o, k].
+ir::ValueId dense(OpContext& op, const Flow& data, const Flow& weights) {
+  if (const std::optional<ir::ValueId> sums = emit_dynamic_dense(op, data, weights)) return *sums;
+  return op.emit("nn.dense", {data.value, weights.value}, {});
+}
+
+// What the matrix was before it was transposed, or the transpose of what it is.
 ir::ValueId swapped(OpContext& op, const Flow& matrix) {
+  const ir::Node* node = op.function().producer(matrix.value);
+  const bool is_swapped = node != nullptr && node->op != nullptr && node->op->name == "transpose" &&
+                          op::attr_ints(*node, "axes") == ir::Ints{1, 0};
+  if (is_swapped) return node->operands[0];
   const size_t rank = op.shape(matrix).size();
   ir::Ints axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
@@ -105,7 +122,7 @@ ir::ValueId product(OpContext& op, const Flow& a, const Flow& b) {
   const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();
   if (rank_a == 0 || rank_b == 0) invalid("an operand is a scalar");
   if (rank_a == 1 || rank_b == 1) throw Unsupported{"a vector as an operand"};
-  if (rank_b == 2 && op.is_constant(b)) return op.emit("nn.dense", {a.value, swapped(op, b)}, {});
+  if (rank_b == 2 && op.is_constant(b)) return dense(op, a, Flow{swapped(op, b)});
   return op.emit("nn.batch_matmul", {a.value, b.value}, {});
 }
 
@@ -141,7 +158,7 @@ Ref import_convolution(OpContext& op) {
 Ref import_float_linear(OpContext& op) {
   const Flow input = op.float_flow(0), weights = op.float_flow(1);
   if (op.shape(weights).size() != 2) throw Unsupported{cat("weights of rank ", op.shape(weights).size())};
-  const ir::ValueId value = op.emit("nn.dense", {input.value, weights.value}, {});
+  const ir::ValueId value = dense(op, input, weights);
   return op.result(with_bias(op, value, 2, static_cast<int64_t>(op.shape(input).size()) - 1));
 }
 

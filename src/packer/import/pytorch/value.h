@@ -79,10 +79,16 @@ struct QuantParams {
   int32_t zero_point;
   bool operator==(const QuantParams&) const = default;
 };
-// A value that the model computes: its counterpart in the IR, and its quantisation where it is quantised.
+// Integers, their scale, float32 [1], and zero point, int32 [1], which the model computes, too.
+struct Dequantised {
+  ir::ValueId integers, scale, zero_point;
+};
+// A value that the model computes: its counterpart in the IR, its quantisation where it is quantised, and
+// what it was dequantised from where the model computes scale and zero point.
 struct Flow {
   ir::ValueId value;
   std::optional<QuantParams> quantization = std::nullopt;
+  std::optional<Dequantised> source = std::nullopt;
 };
 // The result of an operator that is not imported.
 struct Unknown {};
