@@ -326,7 +326,7 @@ def exported(name):
 
 IMAGE_NETWORKS = ("small", "mobilenet", "resnet", "pieces")
 NAMES = [f"{network}_{kind}" for network in IMAGE_NETWORKS for kind in ("float", "float_batch", "int8", "int8_batch")]
-# Of a network with other layers, the linear ones are quantised. A number that is rounded the other way is a step off.
+# Linear layers are quantised, in a network with others too. A number that is rounded the other way is a step off.
 DYNAMIC_NAMES = ["dense_dynamic", "dense_dynamic_batch", "small_dynamic", "pieces_dynamic_batch"]
 NAMES += ["choices_float", *DYNAMIC_NAMES]
 
