@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1))
 SHARED = pathlib.Path(os.environ["QPLAN_SHARED"]) if "QPLAN_SHARED" in os.environ else ROOT.parent / "shared"
-# Of the application, whose kernels a plan by hand has not.
+# Operators of the application, whose kernels a plan by hand has not.
 WITHOUT_SEED = {"custom"}
 
 
