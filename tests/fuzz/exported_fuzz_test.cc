@@ -2,7 +2,9 @@
 // zip.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,11 @@ Outcome pack_and_run(const Bytes& model, uint64_t seed) {
 }
 
 Bytes network(ExportedForm form = ExportedForm::kFiles) { return QuantisedNetwork().builder().build(form); }
+// Two linear layers that quantise while they run, as PyTorch wrote them.
+Bytes dynamic_network() {
+  std::ifstream file("tests/data/exported/dense_dynamic.pt2", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 void run_all(const std::string& what, const std::function<Bytes(uint64_t seed)>& make) {
   run_seeds(what, [&](uint64_t seed) { return pack_and_run(make(seed), seed); });
@@ -72,6 +79,9 @@ Bytes with_other_pieces(const Bytes& bytes, uint64_t seed) {
                                                    "\"torch.ops.aten.view.default\"",
                                                    "\"torch.ops.higher_order.cond\"",
                                                    "\"torch.ops.aten.split.Tensor\"",
+                                                   "\"torch.ops.aten.t.default\"",
+                                                   "\"torch.ops.aten.conv1d.default\"",
+                                                   "\"getitem\"",
                                                    "\"_operator.mul\"",
                                                    ",",
                                                    ":",
@@ -104,6 +114,7 @@ Bytes with_other_pieces(const Bytes& bytes, uint64_t seed) {
 TEST(ExportedFuzz, TheSoundNetworkRuns) {
   for (const ExportedForm form : {ExportedForm::kFiles, ExportedForm::kSaved, ExportedForm::kPayloads})
     EXPECT_EQ(pack_and_run(network(form), 0), Outcome::kRan);
+  EXPECT_EQ(pack_and_run(dynamic_network(), 0), Outcome::kRan);
 }
 
 TEST(ExportedFuzz, DamagedFiles) {
@@ -112,9 +123,10 @@ TEST(ExportedFuzz, DamagedFiles) {
 }
 
 TEST(ExportedFuzz, ProgramSoup) {
-  const Bytes model = network();
+  const Bytes models[] = {network(), dynamic_network()};
   run_all("program soup", [&](uint64_t seed) {
-    return with_entry(model, kProgram, [&](const Bytes& bytes) { return with_other_pieces(bytes, seed); });
+    return with_entry(models[seed % 2], kProgram,
+                      [&](const Bytes& bytes) { return with_other_pieces(bytes, seed / 2); });
   });
 }
 
