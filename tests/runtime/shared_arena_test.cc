@@ -113,7 +113,7 @@ TEST(SharedArena, MemoriesThatDoNotSufficeAreRefusedUntouched) {
 
 TEST(SharedArena, APlanOfTwoMemoriesIsRefused) {
   PlanSpec spec = counter_spec(false, {1, 2, 3, 4});
-  spec.banks.push_back({format::BankKind_ARENA, 64, 64});
+  spec.banks.push_back({format::BankKind_ARENA, 64, 64, {}, {}});
   const TestPlan plan(spec);
   GuardedMemories memories = memories_of(plan);
   EXPECT_EQ(init(plan, memories.get()[0], memories.get()[1]), QPLAN_INVALID_ARGUMENT);
