@@ -6,6 +6,7 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/schedule/extract_step.h"
 #include "src/packer/schedule/schedule.h"
+#include "src/packer/target/cost_file.h"
 
 qplan_status qplan_inspect_json(const void* plan, size_t size, qplan_write_fn write, void* user,
                                 qplan_error* error) {
@@ -33,6 +34,14 @@ qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedul
     const qplan::inspect::PlanReader reader(qplan::bytes_of(plan, size, "plan"));
     const qplan::AlignedBytes result = qplan::schedule::reschedule(reader.view(), schedules);
     write(user, reinterpret_cast<const char*>(result.data()), result.size());
+  });
+}
+
+qplan_status qplan_fit_costs(const char* measurements, qplan_write_fn write, void* user, qplan_error* error) {
+  return qplan::guarded({}, error, [&] {
+    qplan::check_write(write);
+    if (measurements == nullptr) qplan::fail(QPLAN_INVALID_ARGUMENT, "pack: measurements is NULL");
+    qplan::write_text(qplan::target::fit_costs_json(measurements), write, user);
   });
 }
 

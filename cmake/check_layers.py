@@ -79,7 +79,7 @@ LAYERS = [
                                                     "packer/target", "packer/passes", "packer/import",
                                                     "packer/pattern", "packer/op", "packer/text", "packer/ir"]),
     ("capi/pack", r"^capi/pack[^/]*\.(cc|h)$",
-     ["runtime", "packer/pipeline", "packer/emit", "packer/schedule", "packer/inspect", "packer/import", "packer/passes", "packer/pattern", "packer/op_def", "packer/ir",
+     ["runtime", "packer/pipeline", "packer/emit", "packer/schedule", "packer/inspect", "packer/target", "packer/import", "packer/passes", "packer/pattern", "packer/op_def", "packer/ir",
       "format", "include", "base"]),
     ("capi", r"^capi/", ["runtime", "runtime/bind", "kernels/contract", "format", "schema", "layout", "base",
                           "include"]),

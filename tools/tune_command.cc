@@ -1,4 +1,5 @@
-// qplan tune: measures on this machine which schedules of a plan's steps are fastest. docs/schedules.md.
+// qplan tune: measures on this machine which schedules of a plan's steps are fastest (docs/schedules.md), or
+// what work of each kind takes (calibrate.h).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
+#include "tools/calibrate.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
@@ -40,6 +42,8 @@ struct TuneOptions {
   SessionOptions session;
   std::string log;
   double budget_s = 20;
+  std::string calibrate;          // a file
+  std::vector<std::string> more;  // --with
 };
 
 // Steps with one key, which have one schedule at a time.
@@ -351,6 +355,15 @@ std::string next_command(const TuneOptions& options) {
 }
 
 void run(const TuneOptions& options) {
+  if (options.log.empty() == options.calibrate.empty())
+    throw UsageError("--log and --calibrate: found " + std::string(options.log.empty() ? "neither" : "both") +
+                     ", expected one of them");
+  if (!options.calibrate.empty()) {
+    calibrate({options.model, options.placement, options.session, options.more, options.calibrate,
+               options.budget_s});
+    return;
+  }
+  if (!options.more.empty()) throw UsageError("--with: found without --calibrate, which it belongs to");
   parse_isa(options.session.isa);
   check_outputs({{"--log", options.log}}, input_files(options.model, options.placement));
   const PlanFile plan(options.model.model, plan_bytes(options));
@@ -386,8 +399,18 @@ void add_tune_command(CLI::App& app) {
           "--log", options->log,
           "Where measurements are appended as they are made, for `qplan pack --tuning`; a run that was "
           "interrupted continues from its log")
-      ->required()
       ->type_name("LOG");
+  command
+      ->add_option(
+          "--calibrate", options->calibrate,
+          "In place of --log: write what this machine takes for work of each kind there, as a target "
+          "file, for the estimates of `qplan explain` and the cost gate of `qplan pack`")
+      ->type_name("FILE");
+  command
+      ->add_option("--with", options->more,
+                   "With --calibrate: another plan or model that is measured; may be repeated")
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
   command
       ->add_option("--budget", options->budget_s,
                    "Seconds that the measurements take (default 20); each schedule is measured at least once")
@@ -401,7 +424,9 @@ void add_tune_command(CLI::App& app) {
       "  qplan tune model.tflite --log tuning.jsonl --fuse all\n"
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl\n"
       "  qplan tune model.qplan --log tuning.jsonl --threads 2 --budget 60\n"
-      "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl --tuning-threads 2");
+      "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl --tuning-threads 2\n"
+      "  qplan tune model.tflite --calibrate board.json --target \"vta, cpu\"\n"
+      "  qplan pack model.tflite -o model.qplan --target-file board.json");
   command->callback([options]() { run(*options); });
 }
 

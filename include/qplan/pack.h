@@ -205,6 +205,15 @@ QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_
 QPLAN_API qplan_status qplan_reschedule(const void* plan, size_t size, const char* schedules,
                                         qplan_write_fn write, void* user, qplan_error* error);
 
+/* What a CPU costs, fitted to measurements of it (docs/placement.md, "Calibration"). measurements: JSON,
+ * {"target": "vta, cpu,isa=avx2", "isa": "avx2", "steps": [{"work": "convolution", "macs": n, "bytes": n,
+ * "weight_bytes": n, "ns": n}, ...]}: the targets that the file is to have, the instruction set that ran the
+ * steps, and of each step what qplan_inspect_json states as its "cost", with its time. Writes JSON: {"file":
+ * a target file, for target_file of the options above, "steps": [{"default_ns": n, "estimated_ns": n},
+ * ...]}, the estimates of the same steps before and after. QPLAN_INVALID_ARGUMENT. */
+QPLAN_API qplan_status qplan_fit_costs(const char* measurements, qplan_write_fn write, void* user,
+                                       qplan_error* error);
+
 /* A plan of one step of a plan, with its constants, for somebody who looks for an error in it: what the step
  * reads are its inputs, in the step's order, and what it writes its outputs. A region brings its fallback
  * steps. QPLAN_NOT_FOUND where the plan has no such step. */

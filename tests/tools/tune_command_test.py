@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, SHARED, CommandTest, needs_shared, run
 
 
 class Tune(CommandTest):
@@ -159,6 +159,101 @@ class Tune(CommandTest):
                      self.folder / "missing.jsonl")
         self.assertEqual(self.left_behind(), ["bad.jsonl"])
         self.refused(2, ["--log"], "tune", DIGITS)
+
+
+# Steps that take less are next to the clock's own time.
+LEAST_SHARE = 0.03
+FACTOR = 1.5
+
+
+def estimate_ns(costs, cost):
+    """What docs/placement.md says of the figures of a target file, for the "cost" of a step in inspect --json."""
+    table = costs["cycles_per_million"]
+    rate = table[cost["work"]]
+    millionths = cost["macs"] * rate.get("macs", 0) + cost["bytes"] * rate.get("bytes", 0)
+    millionths += cost["weight_bytes"] * table["weights"]["bytes"]
+    return (millionths / 1e6 + costs["step_cycles"]) / costs["clock_mhz"] * 1e3
+
+
+class Calibrate(CommandTest):
+    def calibrate(self, source, *arguments, budget=0):
+        """The costs of the CPU in the file, the file, and the printed text."""
+        path = self.folder / "board.json"
+        text = self.succeed("tune", source, "--calibrate", path, "--budget", budget, *arguments)
+        targets = json.loads(path.read_text())["targets"]
+        return next(target["costs"] for target in targets if target["target"].startswith("cpu")), path, text
+
+    def test_writes_a_target_file_that_pack_and_explain_take(self):
+        costs, path, text = self.calibrate(DIGITS, "--target", "vta,sram=quarter, cpu,clock=2GHz")
+        self.assertEqual([target["target"] for target in json.loads(path.read_text())["targets"]], ["vta,sram=quarter", "cpu"])
+        self.assertEqual(costs["clock_mhz"], 2000)
+        # All of them run on the CPU, whatever a device could take.
+        self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan", "--fuse", "off")
+        steps = len(self.succeed_json("inspect", self.folder / "x.qplan", "--json")["steps"])
+        self.assertRegex(text, rf"^calibrated with \w+: {steps} steps of 1 plan\n")
+        self.assertRegex(text, r"\n\d+ of \d+ steps within a factor of 1\.5 of their times, \d+ before\n")
+        self.assertEqual(text.splitlines()[-1], f"next: qplan explain {DIGITS} --target-file {path}")
+        self.succeed("pack", DIGITS, "-o", self.folder / "x.qplan", "--target-file", path, "--prefer", "latency")
+        devices = {device["target"]: device["costs"] for device in
+                   self.succeed_json("explain", DIGITS, "--target-file", path, "--json")["devices"]}
+        self.assertEqual(devices["cpu"]["clock_khz"], 2_000_000)
+        macs = costs["cycles_per_million"]["convolution"]["macs"]
+        self.assertEqual(devices["cpu"]["macs_per_us"], 2_000_000 * 1000 // macs)
+
+    # The estimates differ from the times by the same factor for all layers, however busy the machine is.
+    @needs_shared
+    def test_estimates_and_times_have_the_same_ratios_between_layers(self):
+        for name in ("kws_ref_model", "person_detect", "pretrainedResnet_quant"):
+            model = SHARED / "models" / f"{name}.tflite"
+            with self.subTest(model=name):
+                plan = self.folder / f"{name}.qplan"
+                self.succeed("pack", model, "-o", plan, "--fuse", "off")
+                for _ in range(4):
+                    outside = self.layers_outside(plan)
+                    if not outside:
+                        break
+                self.assertEqual(outside, [])
+
+    def layers_outside(self, plan):
+        costs, _, _ = self.calibrate(plan, budget=1)
+        of_steps = [step["cost"] for step in self.succeed_json("inspect", plan, "--json")["steps"]]
+        bench = json.loads(run("bench", plan, "--per-step", "--json", "--runs", "300").stdout)["steps"]
+        layers = [(step["name"], step["min_ns"], estimate_ns(costs, cost)) for step, cost in zip(bench, of_steps) if cost]
+        self.assertGreater(len(layers), 8)
+        measured, estimated = (sum(layer[i] for layer in layers) for i in (1, 2))
+        ratios = [(name, ns / measured, ns / of * estimated / measured) for name, ns, of in layers]
+        return [layer for layer in ratios if layer[1] >= LEAST_SHARE and not 1 / FACTOR < layer[2] < FACTOR]
+
+    def test_a_list_without_the_cpu_gets_it(self):
+        _, path, _ = self.calibrate(DIGITS, "--target", "vta")
+        self.assertEqual([target["target"] for target in json.loads(path.read_text())["targets"]], ["vta", "cpu"])
+
+    def test_takes_the_target_of_a_plan(self):
+        self.succeed("pack", DIGITS, "-o", self.folder / "a.qplan", "--target", "cpu,isa=reference")
+        _, path, text = self.calibrate(self.folder / "a.qplan", "--isa", "reference", "--with", self.folder / "a.qplan")
+        self.assertEqual(json.loads(path.read_text())["targets"][0]["target"], "cpu,arch=x86_64,isa=reference")
+        self.assertIn("of 2 plans\n", text)
+        self.assertIn("next: qplan explain MODEL --target-file ", text)
+
+    def test_steps_without_an_estimate_are_left_out(self):
+        self.succeed("pack", DIGITS, "-o", self.folder / "a.qplan", "--fuse", "all")
+        kinds = [step["cost"] for step in self.succeed_json("inspect", self.folder / "a.qplan", "--json")["steps"]]
+        self.assertIn(None, kinds)
+        _, _, text = self.calibrate(self.folder / "a.qplan")
+        self.assertRegex(text, r"\nleft out: \d+ steps? of 'chain', which has no estimate\n")
+
+    def test_what_is_wrong_is_an_error(self):
+        path = self.folder / "board.json"
+        self.refused(2, ["found both"], "tune", DIGITS, "--calibrate", path, "--log", path)
+        self.refused(2, ["found neither"], "tune", DIGITS)
+        self.refused(2, ["--with: found without --calibrate"], "tune", DIGITS, "--log", path, "--with", DIGITS)
+        self.refused(2, ["--threads 2, expected 1"], "tune", DIGITS, "--calibrate", path, "--threads", "2")
+        self.refused(2, ["found --target-file"], "tune", DIGITS, "--calibrate", path, "--target-file", path)
+        self.refused(1, ["clock '2' of 'cpu'"], "tune", DIGITS, "--calibrate", path, "--target", "cpu,clock=2")
+        for target, expected in (("cpu,arch=cortex-m4", "expected one for this machine"), ("cpu,isa=sse41", "pack them for one target")):
+            self.succeed("pack", DIGITS, "-o", self.folder / "other.qplan", "--target", target)
+            self.refused(1, ["other.qplan", expected], "tune", DIGITS, "--calibrate", path, "--with", self.folder / "other.qplan")
+        self.assertEqual(self.left_behind(), ["other.qplan"])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,11 @@ std::string target_name(const format::PlanView& view, uint32_t target);
 // "slot 0: input %3 bank2+64, 4096 bytes, strides 1x2, ..."
 std::string bind_text(const format::PlanView& view, const format::NpuStep& step, const format::NpuBind& bind);
 
+// What the cost model (target/profile.h) counts of a kernel's step: {"work": "convolution", "macs", "bytes",
+// "weight_bytes"}; its activations and its constants apart. Null where it knows nothing of the kernel, and of
+// cascades.
+ir::Json cost_json(const StepView& step);
+
 // Schedules of steps by the names of what they set: {"block_pixels": 24, "isa": "avx2"}.
 
 // The grains that a schedule may have beside 1.

@@ -347,6 +347,7 @@ Json step_json(const PlanView& view, uint32_t index, bool is_fallback, const std
   for (const auto& [name, value] : step_params(step)) json["params"][name] = value;
   json["min_units_per_task"] = step.min_units_per_task();
   json["schedule"] = schedule_json(step.kernel(), {.bytes = step.schedule()});
+  json["cost"] = cost_json(StepView::without_addresses(view.plan(), step, view.bytes()));
   add_variants(view, index, isas, &json);
   return json;
 }

@@ -112,8 +112,9 @@ enum class Work : uint8_t {
   kConvert,  // quantize, dequantize, requantize of 32 bits, argmax
   kMove,     // reshape, transpose, pad, concatenate, split
   kResize,
+  kNarrowConvolution,  // a convolution of at most four input channels, as first layers are
 };
-inline constexpr size_t kNumWorks = 9;
+inline constexpr size_t kNumWorks = 10;
 
 // ---- Relay's spelling ----
 

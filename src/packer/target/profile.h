@@ -91,6 +91,9 @@ struct CpuCosts {
   uint64_t bytes_per_us() const;
 };
 
+// What the kernels of a convolution take longer for: vectors of four channels are not full.
+constexpr bool is_narrow(uint64_t input_channels) { return input_channels <= 4; }
+
 // arch: as TargetProfile::arch; isa: QPLAN_ISA_*, the best that a plan uses.
 CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa);
 

@@ -19,6 +19,7 @@
 #include "src/packer/pattern/pattern.h"
 #include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/profile.h"
+#include "src/packer/target/target_text.h"
 
 namespace qplan::target {
 
@@ -157,8 +158,6 @@ struct Target {
 
 // ---- targets by name
 
-// Options as they are written, in the order of the text; without those that all targets have.
-using TargetOptions = std::vector<std::pair<std::string, std::string>>;
 // A memory whose size a target file may set, in elements.
 struct MemoryKey {
   const char* name;
@@ -248,13 +247,6 @@ std::string summary(const Composite& composite, std::string_view note = "");
 
 // Shared by the two ways of naming targets, as a text and as a file.
 
-// "npu,sram=quarter,priority=300"
-struct TargetText {
-  std::string name;
-  TargetOptions options;
-};
-std::vector<TargetText> split_targets(std::string_view text);
-
 // Null where no kind has the name.
 const TargetKind* find_kind(std::span<const TargetKind> kinds, std::string_view name);
 Target make_named_target(const TargetText& text, const std::optional<MemorySizes>& memories,
@@ -264,11 +256,6 @@ std::vector<Target> complete_list(std::vector<Target> targets, const KnownTarget
 
 // The CPU: the one kind that this room brings itself.
 TargetKind cpu_kind();
-
-[[noreturn]] void fail_target(const std::string& text);
-int32_t checked_priority(std::string_view text);
-// "250MHz", "1.2GHz": in kHz. name: the target's.
-uint64_t checked_clock_khz(std::string_view name, std::string_view text);
 
 // docs/supported_ops.md, written from the tables of the targets.
 

@@ -9,44 +9,20 @@
 //     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000},
 //      "areas": [{"name": "dtcm", "bytes": 65536, "cost": 1}, {"name": "sram", "bytes": 262144, "cost":
 //      3}]}]}
-// What is left out has its default. A CPU's macs_per_us are those of convolutions, its bytes_per_us those of
-// additions; other kinds of work keep their ratio to them.
+// What is left out has its default. cost_file.h has the costs of a CPU.
 
 #include <algorithm>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
+#include "src/packer/target/cost_file.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::target {
 namespace {
 
 using ir::Json;
-
-constexpr uint64_t kMaxCost = 1'000'000'000;
-
-void check_keys(const Json& object, const std::string& what, const std::vector<const char*>& known) {
-  if (!object.is_object()) fail_target(cat(what, " is not an object"));
-  for (const auto& [key, value] : object.items()) {
-    std::string names;
-    bool found = false;
-    for (const char* name : known) {
-      found = found || key == name;
-      names += cat(names.empty() ? "" : ", ", name);
-    }
-    if (!found) fail_target(cat("key '", key, "' of ", what, " is not known; known: ", names));
-  }
-}
-
-void read_number(const Json& object, const char* key, uint64_t max, uint64_t* number) {
-  if (!object.contains(key)) return;
-  const Json& value = object[key];
-  if (!value.is_number_unsigned() || value.get<uint64_t>() < 1 || value.get<uint64_t>() > max) {
-    fail_target(cat("'", key, "' is ", ir::json_text(value), ", expected a whole number from 1 to ", max));
-  }
-  *number = value.get<uint64_t>();
-}
 
 std::string read_text(const Json& object, const char* key) {
   if (!object.contains(key)) return "";
@@ -134,16 +110,7 @@ Target read_target(const Json& object, const KnownTargets& known) {
   if (!object.contains("costs")) return target;
   const Json& costs = object["costs"];
   if (target.is_cpu) {
-    check_keys(costs, "'costs' of a CPU", {"macs_per_us", "bytes_per_us", "clock_mhz", "pj_per_cycle"});
-    uint64_t clock_mhz = 0;
-    read_number(costs, "clock_mhz", kMaxCost, &clock_mhz);
-    if (clock_mhz != 0) target.cpu_costs.clock_khz = clock_mhz * 1000;
-    read_number(costs, "pj_per_cycle", kMaxCost, &target.cpu_costs.pj_per_cycle);
-    uint64_t macs = 0, bytes = 0;
-    read_number(costs, "macs_per_us", kMaxCost, &macs);
-    read_number(costs, "bytes_per_us", kMaxCost, &bytes);
-    if (macs != 0) target.cpu_costs.set_macs_per_us(macs);
-    if (bytes != 0) target.cpu_costs.set_bytes_per_us(bytes);
+    read_cpu_costs(costs, &target.cpu_costs);
   } else {
     check_keys(costs, "'costs'",
                {"clock_mhz", "dma_bytes_per_cycle", "dma_latency_cycles", "macs_per_cycle", "fj_per_mac",

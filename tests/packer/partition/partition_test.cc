@@ -489,23 +489,23 @@ TEST(PartitionExplain, IsTheSameTextAndJsonEachTime) {
   EXPECT_EQ(explain.text(),
             "placement: vta 2 of 3 operators, 100.0 % of 1024 MACs, 396 bytes; cpu 1 of 3 operators, 0.0 % "
             "of 1024 MACs, "
-            "144 bytes; 1 region, 2 boundary copies (128 bytes); 'vta' is estimated 70.8 times slower than "
+            "144 bytes; 1 region, 2 boundary copies (128 bytes); 'vta' is estimated 101 times slower than "
             "the CPU for 2 "
-            "operators (5.0 us against 72 ns); --prefer latency keeps them on the CPU\n"
+            "operators (5.0 us against 50 ns); --prefer latency keeps them on the CPU\n"
             "regions:\n"
-            "  @qplan_vta_main_0 on vta: 2 operators in 1 unit, 1024 MACs, 509 cycles, 5.0 us (cpu 72 ns), 2 "
+            "  @qplan_vta_main_0 on vta: 2 operators in 1 unit, 1024 MACs, 509 cycles, 5.0 us (cpu 50 ns), 2 "
             "boundary "
             "copies (128 bytes, 8 ns)\n"
             "decisions (prefer none):\n"
             "  2 operators from %0 qnn.conv2d, %1 qnn.requantize 'a': on vta; vta 5.0 us and 2 copies 8 ns, "
-            "cpu 72 ns\n"
+            "cpu 50 ns\n"
             "operators:\n"
             "  vta: %0 qnn.conv2d, %1 qnn.requantize 'a'\n"
             "      qplan.qconv2d in @qplan_vta_main_0, 1024 MACs, 128 bytes, weights 268 bytes; vta 509 "
             "cycles, 5.0 us; cpu "
-            "72 ns\n"
+            "50 ns\n"
             "  cpu: %2 qnn.softmax 's'\n"
-            "      no composite, 0 MACs, 128 bytes, weights 16 bytes; cpu 176 ns\n"
+            "      no composite, 0 MACs, 128 bytes, weights 16 bytes; cpu 168 ns\n"
             "      not on vta: operator qnn.softmax has no exact sequence on this target [vta.op.softmax]; "
             "nothing to change "
             "in the model\n");
@@ -530,7 +530,7 @@ TEST(PartitionExplain, IsTheSameTextAndJsonEachTime) {
       "macs": 0,
       "bytes": 128,
       "weight_bytes": 16,
-      "cpu_ns": 176,
+      "cpu_ns": 168,
       "estimated_cycles": null,
       "estimated_ns": null,
       "verdicts": [

@@ -117,19 +117,21 @@ TEST(CpuCosts, HugeWorkDoesNotOverflow) {
 TEST(CpuCosts, TheKindOfWorkFollowsTheOperator) {
   const ir::Module module = text::parse(
       "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 8, 8, 16), int8], %w: Tensor[(16, 3, 3, 1), int8], "
-      "%v: Tensor[(16, 1, 1, 16), int8]) {\n"
+      "%v: Tensor[(16, 1, 1, 16), int8], %y: Tensor[(1, 8, 8, 3), int8], %u: Tensor[(16, 3, 3, 3), int8]) {\n"
       "  %0 = qnn.conv2d(%x, %w, 0, 0, 1f, 1f, groups=16, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
       "  %1 = qnn.requantize(%0, 1f, 0, 4f, 0);\n"
       "  %2 = qnn.conv2d(%1, %v, 0, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
       "  %3 = qnn.requantize(%2, 1f, 0, 4f, 0);\n"
       "  %4 = qnn.requantize(%3, 1f, 0, 4f, 0);\n"
       "  %5 = qnn.add(%4, %3, 1f, 0, 1f, 0, 2f, 0);\n"
-      "  qnn.softmax(%5, 1f, 0, 0.00390625f, -128)\n}\n",
+      "  %6 = qnn.softmax(%5, 1f, 0, 0.00390625f, -128);\n"
+      "  %7 = qnn.conv2d(%y, %u, 0, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+      "  (%6, %7)\n}\n",
       "test");
   const ir::Function& main = module.main();
-  const CpuWork expected[] = {CpuWork::kDepthwise, CpuWork::kConvert, CpuWork::kConvolution,
-                              CpuWork::kConvert,   CpuWork::kTable,   CpuWork::kArithmetic,
-                              CpuWork::kSoftmax};
+  const CpuWork expected[] = {
+      CpuWork::kDepthwise, CpuWork::kConvert,    CpuWork::kConvolution, CpuWork::kConvert,
+      CpuWork::kTable,     CpuWork::kArithmetic, CpuWork::kSoftmax,     CpuWork::kNarrowConvolution};
   ASSERT_EQ(main.nodes().size(), std::size(expected));
   for (size_t n = 0; n < std::size(expected); ++n)
     EXPECT_EQ(cpu_work(main, main.nodes()[n]), expected[n]) << n;
