@@ -51,11 +51,12 @@ QPLAN_FIELD(qplan_tensor_info, zero_points, 36, 48);
 QPLAN_FIELD(qplan_tensor_info, num_scales, 40, 56);
 QPLAN_FIELD(qplan_tensor_info, quant_axis, 44, 60);
 
-QPLAN_SIZE(qplan_thread_pool, 16, 24);
+QPLAN_SIZE(qplan_thread_pool, 24, 32);
 QPLAN_FIELD(qplan_thread_pool, struct_size, 0, 0);
 QPLAN_FIELD(qplan_thread_pool, num_threads, 4, 4);
 QPLAN_FIELD(qplan_thread_pool, user, 8, 8);
 QPLAN_FIELD(qplan_thread_pool, parallel_for, 12, 16);
+QPLAN_FIELD(qplan_thread_pool, is_uneven, 16, 24);
 
 QPLAN_SIZE(qplan_event, 48, 56);
 QPLAN_FIELD(qplan_event, struct_size, 0, 0);

@@ -65,9 +65,11 @@ constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t wo
 }
 
 // Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers
-// of different speed.
-constexpr uint32_t tasks_per_worker(const KernelVariant& variant) {
-  return variant.calls_repeat_work ? 1 : 4;
+// of different speed, such as those that other programs disturb. Where calls repeat work, each has one,
+// unless it is known that some are slower (is_uneven): then the repeated work costs less than the wait for
+// them.
+constexpr uint32_t tasks_per_worker(const KernelVariant& variant, bool is_uneven = false) {
+  return variant.calls_repeat_work && !is_uneven ? 1 : 4;
 }
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and

@@ -1,5 +1,8 @@
 #include "tools/session.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <string_view>
 
 #include "tools/error.h"
@@ -32,6 +35,16 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
         return "'" + text + "' is not a number of threads from 1 to " + std::to_string(kMaxThreads);
       });
   command
+      .add_option_function<std::string>(
+          "--affinity",
+          [&options](const std::string& text) {
+            options.processors = parse_processors(text);
+            if (options.threads == 1) options.threads = static_cast<uint32_t>(options.processors.size());
+          },
+          "Processors of the threads, one for each: 4-7, or 0,2 (Linux's numbers); as many threads as those, "
+          "without --threads")
+      ->type_name("LIST");
+  command
       .add_option("--isa", options.isa,
                   "Use no instructions beyond this set (default auto: the best of this machine); the results "
                   "are the same")
@@ -46,6 +59,32 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
       });
   add_max_work_option(command, options.max_work);
   add_npu_options(command, options.npu);
+}
+
+std::vector<uint32_t> parse_processors(const std::string& text) {
+  std::vector<uint32_t> processors;
+  const auto number = [&](const std::string& digits) {
+    uint32_t value = 0;
+    if (digits.empty() || digits.size() > 5 || digits.find_first_not_of("0123456789") != std::string::npos) {
+      throw UsageError("--affinity: found '" + text + "', expected processors like 4-7 or 0,2");
+    }
+    for (const char digit : digits) value = value * 10 + static_cast<uint32_t>(digit - '0');
+    return value;
+  };
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const size_t dash = part.find('-');
+    const uint32_t first = number(part.substr(0, dash));
+    const uint32_t last = dash == std::string::npos ? first : number(part.substr(dash + 1));
+    if (last < first || last - first >= kMaxThreads || processors.size() > kMaxThreads) {
+      throw UsageError("--affinity: found '" + text + "', expected at most " + std::to_string(kMaxThreads) +
+                       " processors, the lower number of a range first");
+    }
+    for (uint32_t processor = first; processor <= last; ++processor) processors.push_back(processor);
+    begin = end + 1;
+  }
+  return processors;
 }
 
 void add_custom_operators_option(CLI::App& command, std::string& path) {
@@ -104,12 +143,14 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
       own_platform_{},
       npu_(plan, options.npu, hooks),
       host_session_(nullptr, qplan_host_session_destroy) {
-  if (options.pool == "openmp") {
+  if (!options.processors.empty()) {
+    pin(options);
+  } else if (options.pool == "openmp") {
     pool_ = Pool(qplan_openmp_pool_create(options.threads), qplan_openmp_pool_destroy);
   } else if (options.threads > 1) {
     pool_ = Pool(qplan_pool_create(options.threads), qplan_pool_destroy);
   }
-  if (pool_ == nullptr && (options.threads > 1 || options.pool == "openmp")) {
+  if (options.processors.empty() && pool_ == nullptr && (options.threads > 1 || options.pool == "openmp")) {
     throw Failure("a pool of " + std::to_string(options.threads) + " threads cannot be made: out of memory");
   }
   own_platform_.struct_size = sizeof own_platform_;
@@ -134,6 +175,32 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   init_ns_ = qplan_host_now_ns(nullptr) - begin;
   host_session_.reset(host_session);
   session_ = qplan_host_session_get(host_session);
+}
+
+void Session::pin(const SessionOptions& options) {
+  if (options.pool == "openmp") {
+    throw UsageError("--affinity: found --pool openmp, expected threads; OMP_PLACES has OpenMP's processors");
+  }
+  if (options.processors.size() != options.threads) {
+    throw UsageError("--affinity: found " + std::to_string(options.processors.size()) + " processors and " +
+                     std::to_string(options.threads) + " threads, expected one for each");
+  }
+  cpu_set_t first;
+  CPU_ZERO(&first);
+  CPU_SET(options.processors.front() % CPU_SETSIZE, &first);
+  if (options.processors.front() >= CPU_SETSIZE || ::sched_setaffinity(0, sizeof first, &first) != 0) {
+    throw Failure("--affinity: no thread may run on processor " + std::to_string(options.processors.front()) +
+                  " of this machine");
+  }
+  if (options.threads == 1) return;
+  qplan_pool_config config{};
+  config.struct_size = sizeof config;
+  config.processors = options.processors.data();
+  config.num_processors = static_cast<uint32_t>(options.processors.size());
+  const qplan_thread_pool* pool = nullptr;
+  qplan_error error = make_error();
+  tools::check(qplan_pool_create_with(&config, &pool, &error), error, "--affinity");
+  pool_ = Pool(pool, qplan_pool_destroy);
 }
 
 void Session::check_call(qplan_status status) const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "qplan/custom_operator.h"
 #include "qplan/host.h"
@@ -19,6 +20,8 @@ struct SessionOptions {
   uint32_t threads = 1;
   std::string isa = "auto";
   std::string pool = "threads";
+  std::vector<uint32_t>
+      processors;         // one for each thread, by Linux's numbers; empty: where the system puts them
   uint64_t max_work = 0;  // 0: no limit
   std::string custom_operators;
   NpuOptions npu;
@@ -26,7 +29,7 @@ struct SessionOptions {
   std::function<const qplan_thread_pool*(const qplan_thread_pool*)> wrap_pool;
 };
 
-// --threads, --isa, --pool, --max-work, and those about devices.
+// --threads, --affinity, --isa, --pool, --max-work, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 // --custom-operators, and the operators of the library; none of "". Failure.
@@ -36,6 +39,9 @@ struct CustomOperators {
   const qplan_custom_operator* const* operators = nullptr;
   uint32_t count = 0;
 };
+
+// "0-3,6" as numbers. UsageError.
+std::vector<uint32_t> parse_processors(const std::string& text);
 
 // --max-work alone.
 void add_max_work_option(CLI::App& command, uint64_t& max_work);
@@ -72,6 +78,8 @@ class Session {
 
  private:
   void check_call(qplan_status status) const;
+  // The calling thread to the first of the processors, those of the pool to the others.
+  void pin(const SessionOptions& options);
 
   using Pool = std::unique_ptr<const qplan_thread_pool, void (*)(const qplan_thread_pool*)>;
   using HostSession = std::unique_ptr<qplan_host_session, void (*)(qplan_host_session*)>;

@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   const auto threads = static_cast<uint32_t>(std::atoi(argv[1]));
   const int rounds = std::atoi(argv[2]);
   Peer peer = {pthreadpool_create(threads), threads};
-  const qplan_thread_pool adapter = {sizeof(adapter), threads, &peer, parallel_for};
+  const qplan_thread_pool adapter = {sizeof(adapter), threads, &peer, parallel_for, 0, 0};
   const std::vector<Pool> pools = {{"none", nullptr},
                                    {"qplan", qplan_pool_create(threads)},
                                    {"openmp", qplan_openmp_pool_create(threads)},

@@ -86,6 +86,24 @@ QPLAN_API void qplan_step_times_destroy(qplan_step_times* times);
  * process. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
+enum {
+  QPLAN_POOL_SPEEDS_SYSTEM = 0, /* as Linux says of the processors (cpu_capacity); equal where it does not */
+  QPLAN_POOL_SPEEDS_EQUAL = 1,
+  QPLAN_POOL_SPEEDS_UNEVEN = 2 /* qplan_thread_pool.is_uneven */
+};
+typedef struct qplan_pool_config {
+  uint32_t struct_size;
+  uint32_t num_threads;       /* 0: num_processors, or where that is 0, too, as for qplan_pool_create */
+  const uint32_t* processors; /* by Linux's numbers: thread i runs on processors[i] alone. processors[0] is
+                                 meant for the calling thread, which the pool leaves as it is */
+  uint32_t num_processors;    /* 0: all run where the system puts them; else num_threads */
+  uint32_t speeds;            /* QPLAN_POOL_SPEEDS_* */
+} qplan_pool_config;
+/* The same pool, to be destroyed by the same function; on big.LITTLE, for example, on the large cores alone.
+ * *pool is NULL after an error. QPLAN_INVALID_ARGUMENT, with the processor that the system refuses;
+ * QPLAN_OUT_OF_MEMORY. */
+QPLAN_API qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan_thread_pool** pool,
+                                              qplan_error* error);
 /* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait
  * between steps follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above.
  * OpenMP's threads belong to the process, not to the pool: once a pool of this kind has run tasks, those in a

@@ -140,6 +140,10 @@ typedef struct qplan_thread_pool {
   void* user;
   void (*parallel_for)(void* user, uint32_t count, void (*task)(void* ctx, uint32_t index, uint32_t worker),
                        void* ctx);
+  uint32_t
+      is_uneven; /* 1: its threads differ in speed (big.LITTLE): steps that are dear to divide are divided
+                    further, too, so that a fast thread takes from a slow one. Constant as num_threads */
+  uint32_t reserved;
 } qplan_thread_pool;
 
 typedef struct qplan_event { /* one plan step */

@@ -23,6 +23,13 @@ QPLAN_FIELD(qplan_host_device, device, 16);
 QPLAN_FIELD(qplan_host_device, hooks, 24);
 QPLAN_FIELD(qplan_host_device, opaque, 32);
 
+static_assert(sizeof(void*) != 8 || sizeof(qplan_pool_config) == 24, "size of qplan_pool_config is ABI");
+QPLAN_FIELD(qplan_pool_config, struct_size, 0);
+QPLAN_FIELD(qplan_pool_config, num_threads, 4);
+QPLAN_FIELD(qplan_pool_config, processors, 8);
+QPLAN_FIELD(qplan_pool_config, num_processors, 16);
+QPLAN_FIELD(qplan_pool_config, speeds, 20);
+
 static_assert(sizeof(qplan_step_time) == 40, "size of qplan_step_time is ABI");
 QPLAN_FIELD(qplan_step_time, struct_size, 0);
 QPLAN_FIELD(qplan_step_time, step, 4);

@@ -1,7 +1,6 @@
 // The small pool: threads that look out for work for a moment, then sleep on a condition variable. Tasks are
 // shared out in order, and whoever is done with its share takes from those of others: the steps of a plan go
 // through their data in the same order, so that a worker finds in its cache what it wrote the step before.
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 
@@ -9,35 +8,28 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "qplan/host.h"
 #include "src/host/fork.h"
+#include "src/host/host_error.h"
+#include "src/host/processors.h"
 
 namespace {
 
 using Task = void (*)(void* ctx, uint32_t index, uint32_t worker);
 
-// The CPUs that the calling thread may run on; hardware_concurrency also counts those that taskset and
-// cpusets withhold.
-uint32_t num_processors() {
-#if defined(__linux__)
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    return std::max(1u, static_cast<uint32_t>(CPU_COUNT(&allowed)));
-  }
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
 class Pool {
  public:
-  explicit Pool(uint32_t num_threads) : shares_(num_threads) {
+  Pool(uint32_t num_threads, bool is_uneven) : shares_(num_threads) {
     api_.struct_size = sizeof(api_);
     api_.num_threads = num_threads;
+    api_.is_uneven = is_uneven ? 1 : 0;
     api_.user = this;
     api_.parallel_for = [](void* user, uint32_t count, Task task, void* ctx) {
       static_cast<Pool*>(user)->parallel_for(count, task, ctx);
@@ -65,6 +57,15 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   const qplan_thread_pool* api() const { return &api_; }
+
+  // Thread i, but for the caller's, runs on processors[i] alone. Returns the first one that the system
+  // refuses.
+  const uint32_t* pin(const uint32_t* processors) {
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (!qplan::host::pin_thread(threads_[i].native_handle(), processors[i + 1])) return &processors[i + 1];
+    }
+    return nullptr;
+  }
 
   // In a child of fork(), the threads are gone, and locks, counts and sleepers are as some thread left them:
   // nothing of that may be touched, and std::thread and std::condition_variable must not even be destroyed,
@@ -216,12 +217,55 @@ class Pool {
 }  // namespace
 
 const qplan_thread_pool* qplan_pool_create(uint32_t num_threads) {
-  if (!qplan::host::watch_forks()) return nullptr;
+  qplan_pool_config config = {};
+  config.struct_size = sizeof(config);
+  config.num_threads = num_threads;
+  const qplan_thread_pool* pool = nullptr;
+  (void)qplan_pool_create_with(&config, &pool, nullptr);
+  return pool;
+}
+
+qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan_thread_pool** pool,
+                                    qplan_error* error) {
+  using qplan::host::report;
   try {
-    if (num_threads == 0) num_threads = num_processors();
-    return (new Pool(num_threads))->api();
+    if (pool != nullptr) *pool = nullptr;
+    if (config == nullptr || pool == nullptr || config->struct_size == 0) {
+      return report(error, QPLAN_INVALID_ARGUMENT,
+                    "pool: config or pool is NULL, or struct_size of config is 0");
+    }
+    qplan_pool_config known = {};
+    std::memcpy(&known, config, std::min<size_t>(config->struct_size, sizeof(known)));
+    const uint32_t num_threads = known.num_threads != 0 ? known.num_threads : known.num_processors;
+    if (known.num_processors != 0 && (known.processors == nullptr || known.num_processors != num_threads)) {
+      return report(error, QPLAN_INVALID_ARGUMENT,
+                    "pool: found " + std::to_string(known.num_processors) + " processors for " +
+                        std::to_string(num_threads) + " threads, expected one for each");
+    }
+    if (known.speeds > QPLAN_POOL_SPEEDS_UNEVEN) {
+      return report(error, QPLAN_INVALID_ARGUMENT,
+                    "pool: speeds " + std::to_string(known.speeds) + " is not a QPLAN_POOL_SPEEDS_* value");
+    }
+    std::vector<uint32_t> processors = qplan::host::allowed_processors();
+    if (known.num_processors != 0)
+      processors.assign(known.processors, known.processors + known.num_processors);
+    const bool is_uneven = known.speeds == QPLAN_POOL_SPEEDS_SYSTEM
+                               ? qplan::host::differ_in_speed(processors)
+                               : known.speeds == QPLAN_POOL_SPEEDS_UNEVEN;
+    if (!qplan::host::watch_forks()) return report(error, QPLAN_OUT_OF_MEMORY, "pool: out of memory");
+    auto made = std::make_unique<Pool>(
+        num_threads != 0 ? num_threads : static_cast<uint32_t>(processors.size()), is_uneven);
+    if (known.num_processors != 0) {
+      if (const uint32_t* refused = made->pin(known.processors)) {
+        return report(error, QPLAN_INVALID_ARGUMENT,
+                      "pool: no thread may run on processor " + std::to_string(*refused) +
+                          " of this machine; 'taskset -cp $$' prints those that may");
+      }
+    }
+    *pool = made.release()->api();
+    return QPLAN_OK;
   } catch (...) {
-    return nullptr;
+    return report(error, QPLAN_OUT_OF_MEMORY, "pool: out of memory or threads");
   }
 }
 

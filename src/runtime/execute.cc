@@ -71,10 +71,10 @@ void run_task(void* context, uint32_t index, uint32_t worker) {
 }
 
 uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t min_units_per_task,
-                   uint32_t num_workers) {
-  if (num_workers < 2 || min_units_per_task == 0) return 1;
+                   const WorkerPool& pool) {
+  if (pool.num_threads < 2 || min_units_per_task == 0) return 1;
   const uint32_t worthwhile = work_items / min_units_per_task;
-  const uint32_t wanted = num_workers * tasks_per_worker(variant);
+  const uint32_t wanted = pool.num_threads * tasks_per_worker(variant, pool.is_uneven != 0);
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
@@ -91,10 +91,9 @@ __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, Ste
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
   work->per_call = step_items_per_call(session, record, args, work->work_items);
-  work->tasks = kWorkers == Workers::kOne
-                    ? 1
-                    : num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(),
-                                session.pool.num_threads);
+  work->tasks = kWorkers == Workers::kOne ? 1
+                                          : num_tasks(*record.variant, work->work_items,
+                                                      view.step->min_units_per_task(), session.pool);
 }
 
 // A function of its own, whose stack kernels that run alone do without.

@@ -36,13 +36,12 @@ qplan_status resolve_isa(uint32_t limit, uint32_t* isa, Error* error) {
   return QPLAN_OK;
 }
 
-qplan_status read_pool(const qplan_thread_pool* pool, qplan_thread_pool* to, Error* error) {
+qplan_status read_pool(const qplan_thread_pool* pool, WorkerPool* to, Error* error) {
+  *to = {};
+  if (pool == nullptr) return QPLAN_OK;
   if (!has_size(pool, "qplan_thread_pool", error)) return error->status();
-  *to = known_fields(pool);
-  if (pool == nullptr) {
-    to->num_threads = 1;
-    return QPLAN_OK;
-  }
+  const qplan_thread_pool known = known_fields(pool);
+  *to = {known.num_threads, known.is_uneven, known.user, known.parallel_for};
   if (to->num_threads < 1 || to->num_threads > format::kMaxWorkers || to->parallel_for == nullptr) {
     return error->set(QPLAN_INVALID_ARGUMENT)
            << "session: thread pool with " << to->num_threads << " threads and "

@@ -24,13 +24,22 @@
 
 namespace qplan {
 
+// What is kept of the caller's qplan_thread_pool.
+struct WorkerPool {
+  uint32_t num_threads = 1;
+  uint32_t is_uneven = 0;
+  void* user = nullptr;
+  void (*parallel_for)(void* user, uint32_t count, void (*task)(void* ctx, uint32_t index, uint32_t worker),
+                       void* ctx) = nullptr;  // null where there is none
+};
+
 // The caller's config with defaults in place; every pointer and count in it is usable.
 struct SessionOptions {
   uint32_t isa_limit = QPLAN_ISA_REFERENCE;  // resolved: the machine has it
   const format::Function* function = nullptr;
   const qplan_kernel_set* kernels = nullptr;
   qplan_platform platform = {};
-  qplan_thread_pool pool = {};  // num_threads 1 and no parallel_for where there is none
+  WorkerPool pool;
   const qplan_npu_client* npu = nullptr;
   const qplan_npu_device_config* devices = nullptr;  // of the caller's struct_size each
   uint32_t num_devices = 0;
@@ -103,7 +112,7 @@ struct Session {
     uint32_t ended_step;  // in kRunning: the step that step_end is about, of the function, or kNoStep
   };
   qplan_platform platform = {};
-  qplan_thread_pool pool = {};
+  WorkerPool pool;
   NpuState* npu = nullptr;  // null where no step runs on a device
   // Written by any thread (qplan_session_cancel), so only through the two functions below; 32 bits, which
   // every device loads and stores at once. Cleared where a run begins.

@@ -136,6 +136,22 @@ class Board(unittest.TestCase):
         plan = pack("digits", model, ISAS[-1], "--tuning", log)
         self.assert_gives(expected, BEST_CPU, plan, input_file)
 
+    def test_tune_calibrates_the_estimates_and_the_host_explains_with_them(self):
+        name, model, *_ = self.own_cases[0]
+        plan, costs_file = pack(name, model, ISAS[-1], "--fuse", "off"), os.path.join(BUILD, "costs.json")
+        if os.path.exists(costs_file):
+            os.remove(costs_file)
+        done = self.command(BEST_CPU, "tune", plan, "--calibrate", costs_file, "--budget", "1", "--affinity",
+                            str(min(os.sched_getaffinity(0))))
+        self.assertIn(f"calibrated with {BEST_ISA.get(BEST_CPU, 'reference')}: ", done.stdout)
+        with open(costs_file, encoding="utf-8") as text:
+            (target,) = json.load(text)["targets"]
+        self.assertEqual(target["target"], f"cpu,arch={ARCH},isa={ISAS[-1]}")
+        explained = json.loads(run(QPLAN, "explain", model, "--target-file", costs_file, "--json").stdout)
+        (cpu,) = (device["costs"] for device in explained["devices"] if device["target"] == "cpu")
+        macs = target["costs"]["cycles_per_million"]["convolution"]["macs"]
+        self.assertEqual(cpu["macs_per_us"], target["costs"]["clock_mhz"] * 1_000_000 // macs)
+
     def test_a_picture_is_classified_with_its_label(self):
         name = "mobilenet_v2_1.0_224_quant"
         picture, labels = (os.path.join(DATA, "images", file) for file in ("cat.bmp", "imagenet_labels.txt"))

@@ -289,7 +289,7 @@ class PlanRun {
 
   const qplan_plan& plan_;
   const uint64_t seed_;
-  qplan_thread_pool pool_{sizeof(qplan_thread_pool), 2, nullptr, run_backwards};
+  qplan_thread_pool pool_{sizeof(qplan_thread_pool), 2, nullptr, run_backwards, 0, 0};
   qplan_platform platform_{};
   qplan_session_config config_{};
 };

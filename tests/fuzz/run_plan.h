@@ -93,7 +93,7 @@ inline void read_outputs(const qplan_plan& plan, qplan_session* session) {
 // Init and invoke in exactly the memory that the plan declares. Odd seeds use the reference kernels, every
 // third runs with two workers.
 inline Outcome run_session(const qplan_plan& plan, uint64_t seed) {
-  const qplan_thread_pool pool{sizeof(qplan_thread_pool), 2, nullptr, run_backwards};
+  const qplan_thread_pool pool{sizeof(qplan_thread_pool), 2, nullptr, run_backwards, 0, 0};
   qplan_platform platform{};
   platform.struct_size = sizeof(platform);
   platform.thread_pool = &pool;

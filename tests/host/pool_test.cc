@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "qplan/host.h"
+#include "src/host/processors.h"
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
@@ -253,6 +256,105 @@ TEST(HostSmallPool, WhoIsDoneTakesFromOthers) {
   });
   EXPECT_EQ(done, 8u);
   EXPECT_LE(of_slow, 1u);
+}
+
+// A core that takes fifty times as long for a task: the other one does most of them.
+TEST(HostSmallPool, AFastThreadTakesMoreThanASlowOne) {
+  const Pool pool = {qplan_pool_create(2), qplan_pool_destroy};
+  ASSERT_NE(pool, nullptr);
+  for (const uint32_t slow : {0u, 1u}) {
+    std::atomic<uint32_t> begun{0}, of_worker[2] = {};
+    parallel_for(*pool, 40, [&](uint32_t, uint32_t worker) {
+      // Both take part, however late a thread wakes up.
+      for (++begun; begun < 2;) std::this_thread::yield();
+      ++of_worker[worker];
+      std::this_thread::sleep_for(std::chrono::microseconds(worker == slow ? 10'000 : 200));
+    });
+    EXPECT_EQ(of_worker[0] + of_worker[1], 40u);
+    EXPECT_GT(of_worker[1 - slow], 2 * of_worker[slow]) << "slow: worker " << slow;
+  }
+}
+
+qplan_pool_config pool_config(uint32_t num_threads, const std::vector<uint32_t>& processors = {},
+                              uint32_t speeds = QPLAN_POOL_SPEEDS_SYSTEM) {
+  qplan_pool_config config = {};
+  config.struct_size = sizeof(config);
+  config.num_threads = num_threads;
+  config.processors = processors.empty() ? nullptr : processors.data();
+  config.num_processors = static_cast<uint32_t>(processors.size());
+  config.speeds = speeds;
+  return config;
+}
+Pool make_with(const qplan_pool_config& config) {
+  const qplan_thread_pool* pool = nullptr;
+  EXPECT_EQ(qplan_pool_create_with(&config, &pool, nullptr), QPLAN_OK);
+  return {pool, qplan_pool_destroy};
+}
+
+TEST(HostSmallPool, ThreadsRunOnTheProcessorsOfTheConfig) {
+  const std::vector<uint32_t> allowed = qplan::host::allowed_processors();
+  const uint32_t last = allowed.back();
+  cpu_set_t before, after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  const std::vector<uint32_t> processors = {allowed.front(), last, last};
+  const Pool pool = make_with(pool_config(0, processors));
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(pool->num_threads, 3u);
+  std::atomic<uint32_t> arrived{0}, elsewhere{0};
+  parallel_for(*pool, 3, [&](uint32_t, uint32_t worker) {
+    for (++arrived; arrived < 3;) std::this_thread::yield();
+    cpu_set_t mine;
+    if (worker != 0 && (sched_getaffinity(0, sizeof(mine), &mine) != 0 || CPU_COUNT(&mine) != 1 ||
+                        !CPU_ISSET(last, &mine))) {
+      ++elsewhere;
+    }
+  });
+  EXPECT_EQ(elsewhere, 0u);
+  ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after)) << "the caller's thread is its own";
+}
+
+TEST(HostSmallPool, RefusesConfigsThatCannotBe) {
+  const auto refusal = [](const qplan_pool_config& config) {
+    qplan_error error = {};
+    error.struct_size = sizeof(error);
+    const qplan_thread_pool* pool = reinterpret_cast<const qplan_thread_pool*>(1);
+    EXPECT_EQ(qplan_pool_create_with(&config, &pool, &error), QPLAN_INVALID_ARGUMENT);
+    EXPECT_EQ(pool, nullptr);
+    return std::string(error.text);
+  };
+  const uint32_t first = qplan::host::allowed_processors().front();
+  const std::vector<uint32_t> absent = {first, 1'000'000}, three = {first, first, first};
+  EXPECT_EQ(
+      refusal(pool_config(2, absent)),
+      "pool: no thread may run on processor 1000000 of this machine; 'taskset -cp $$' prints those that "
+      "may");
+  EXPECT_EQ(refusal(pool_config(2, three)), "pool: found 3 processors for 2 threads, expected one for each");
+  EXPECT_EQ(refusal(pool_config(2, {}, 9)), "pool: speeds 9 is not a QPLAN_POOL_SPEEDS_* value");
+  EXPECT_EQ(refusal({}), "pool: config or pool is NULL, or struct_size of config is 0");
+}
+
+TEST(HostSmallPool, SaysWhetherItsThreadsDifferInSpeed) {
+  EXPECT_EQ(make_with(pool_config(2, {}, QPLAN_POOL_SPEEDS_UNEVEN))->is_uneven, 1u);
+  EXPECT_EQ(make_with(pool_config(2, {}, QPLAN_POOL_SPEEDS_EQUAL))->is_uneven, 0u);
+  EXPECT_EQ(make_with(pool_config(2))->is_uneven != 0,
+            qplan::host::differ_in_speed(qplan::host::allowed_processors()));
+}
+
+TEST(HostProcessors, DifferInSpeedWhereTheSystemSaysSo) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("qplan_cpus_" + std::to_string(getpid()));
+  const uint32_t capacities[] = {512, 512, 1024};
+  for (uint32_t i = 0; i < 3; ++i) {
+    std::filesystem::create_directories(folder / ("cpu" + std::to_string(i)));
+    std::ofstream(folder / ("cpu" + std::to_string(i)) / "cpu_capacity") << capacities[i] << "\n";
+  }
+  EXPECT_TRUE(qplan::host::differ_in_speed({0, 1, 2}, folder.string()));
+  EXPECT_FALSE(qplan::host::differ_in_speed({0, 1}, folder.string()));
+  EXPECT_FALSE(qplan::host::differ_in_speed({2}, folder.string()));
+  EXPECT_FALSE(qplan::host::differ_in_speed({0, 2, 7}, folder.string())) << "of one it is not said";
+  EXPECT_FALSE(qplan::host::differ_in_speed({}, folder.string()));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(HostSmallPool, DoesNotSpinWhenIdle) {

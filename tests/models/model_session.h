@@ -80,26 +80,11 @@ class ModelSession {
   ModelSession(const std::vector<uint8_t>& plan, uint32_t isa, uint32_t num_threads,
                const qplan_npu_device_config* device = nullptr)
       : bytes_(plan), pool_(qplan_pool_create(num_threads)) {
-    qplan_platform platform{};
-    platform.struct_size = sizeof(platform);
-    platform.thread_pool = pool_;
-    qplan_session_config config{};
-    config.struct_size = sizeof(config);
-    config.isa_limit = isa;
-    config.kernels = qplan_kernels_all();
-    config.platform = &platform;
-    if (device != nullptr) {
-      config.npu = qplan_npu_client_default();
-      config.devices = device;
-      config.num_devices = 1;
-      config.npu_timeout_us = 120'000'000;  // simulators are slow
-    }
-    qplan_error error = empty_error();
-    if (qplan_plan_open(&plan_, bytes_.data(), bytes_.size(), QPLAN_PLAN_DIGEST, &error) < 0 ||
-        qplan_host_session_create(&plan_, &config, &host_session_, &error) < 0) {
-      qplan_pool_destroy(pool_);
-      throw std::runtime_error(error.text);
-    }
+    open(isa, pool_, device);
+  }
+  // On the caller's pool.
+  ModelSession(const std::vector<uint8_t>& plan, uint32_t isa, const qplan_thread_pool* pool) : bytes_(plan) {
+    open(isa, pool, nullptr);
   }
   ~ModelSession() {
     qplan_host_session_destroy(host_session_);
@@ -133,6 +118,29 @@ class ModelSession {
   }
 
  private:
+  void open(uint32_t isa, const qplan_thread_pool* pool, const qplan_npu_device_config* device) {
+    qplan_platform platform{};
+    platform.struct_size = sizeof(platform);
+    platform.thread_pool = pool;
+    qplan_session_config config{};
+    config.struct_size = sizeof(config);
+    config.isa_limit = isa;
+    config.kernels = qplan_kernels_all();
+    config.platform = &platform;
+    if (device != nullptr) {
+      config.npu = qplan_npu_client_default();
+      config.devices = device;
+      config.num_devices = 1;
+      config.npu_timeout_us = 120'000'000;  // simulators are slow
+    }
+    qplan_error error = empty_error();
+    if (qplan_plan_open(&plan_, bytes_.data(), bytes_.size(), QPLAN_PLAN_DIGEST, &error) < 0 ||
+        qplan_host_session_create(&plan_, &config, &host_session_, &error) < 0) {
+      qplan_pool_destroy(pool_);
+      throw std::runtime_error(error.text);
+    }
+  }
+
   uint8_t* data(int direction, uint32_t index) {
     DLTensor view{};
     if (qplan_session_view(get(), direction, index, &view) < 0)
@@ -148,7 +156,7 @@ class ModelSession {
   }
 
   Buffer<uint8_t> bytes_;
-  const qplan_thread_pool* pool_;
+  const qplan_thread_pool* pool_ = nullptr;
   qplan_plan plan_{};
   qplan_host_session* host_session_ = nullptr;
 };

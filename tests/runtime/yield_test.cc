@@ -78,10 +78,14 @@ TEST(Yield, MayCancelTheRun) {
 // The pool does every task on a thread of its own, one after the other.
 TEST(Yield, IsCalledOnTheThreadsOfPools) {
   const qplan_thread_pool pool = {
-      sizeof(pool), 2, nullptr,
+      sizeof(pool),
+      2,
+      nullptr,
       [](void*, uint32_t count, void (*task)(void*, uint32_t, uint32_t), void* context) {
         for (uint32_t i = 0; i < count; ++i) std::thread(task, context, i, 1).join();
-      }};
+      },
+      0,
+      0};
   const TestPlan plan(sequence_spec());
   Yields yields(1);
   yields.platform.thread_pool = &pool;

@@ -260,6 +260,22 @@ class RunErrors(CommandTest):
         self.refuse(["--std"], "--input", self.digit_input(0), "--std", "0", exit_code=2)
         self.refuse(["--pool"], "--input", self.digit_input(0), "--pool=tide", exit_code=2)
 
+    def test_affinity(self):
+        here = sorted(os.sched_getaffinity(0))
+        pairs = f"{here[0]},{here[-1]}"
+        for arguments in (("--affinity", pairs), ("--affinity", pairs, "--threads", "2"), ("--affinity", here[-1])):
+            self.succeed("run", self.plan, "--input", self.digit_input(3), "--output-dir", self.folder / "out", *arguments)
+            self.assertEqual((self.folder / "out" / "output0.bin").read_bytes(), self.digit_output(3))
+        report = self.succeed_json("bench", self.plan, "--runs", "1", "--json", "--affinity", pairs)
+        self.assertEqual(report["threads"], 2)
+        for text in ("", "x", "1-", "2-1", "0,,1", "-1", "0-100000", "999999"):
+            self.refuse(["--affinity"], "--input", self.digit_input(3), f"--affinity={text}", exit_code=2)
+        self.refuse(["2 processors and 3 threads"], "--input", self.digit_input(3), "--affinity", pairs, "--threads", "3",
+                    exit_code=2)
+        self.refuse(["OMP_PLACES"], "--input", self.digit_input(3), "--affinity", pairs, "--pool", "openmp", exit_code=2)
+        for absent in ("1023", "99999", f"{here[0]},1023"):
+            self.refuse(["no thread may run on processor"], "--input", self.digit_input(3), "--affinity", absent)
+
     def test_labels(self):
         few = self.file("few.txt", b"a\nb\n")
         self.refuse(["few.txt", "2 names", "int8[1,10]"], "--input", self.digit_input(0), "--labels", few)

@@ -44,7 +44,7 @@ void run_backwards(void*, uint32_t count, void (*task)(void*, uint32_t, uint32_t
 
 struct Surroundings {
   std::vector<uint32_t> isas;
-  qplan_thread_pool backwards{sizeof(qplan_thread_pool), 2, nullptr, run_backwards};
+  qplan_thread_pool backwards{sizeof(qplan_thread_pool), 2, nullptr, run_backwards, 0, 0};
   const qplan_thread_pool* threads = nullptr;
   const qplan_thread_pool* openmp = nullptr;
   qplan_host_device device{};

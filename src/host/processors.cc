@@ -1,0 +1,51 @@
+#include "src/host/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+namespace qplan::host {
+
+std::vector<uint32_t> allowed_processors() {
+  std::vector<uint32_t> processors;
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    for (uint32_t i = 0; i < CPU_SETSIZE; ++i) {
+      if (CPU_ISSET(i, &allowed)) processors.push_back(i);
+    }
+  }
+#endif
+  if (!processors.empty()) return processors;
+  const uint32_t count = std::max(1u, std::thread::hardware_concurrency());
+  for (uint32_t i = 0; i < count; ++i) processors.push_back(i);
+  return processors;
+}
+
+bool differ_in_speed(const std::vector<uint32_t>& processors, const std::string& folder) {
+  uint64_t least = UINT64_MAX, most = 0;
+  for (const uint32_t processor : processors) {
+    std::ifstream file(folder + "/cpu" + std::to_string(processor) + "/cpu_capacity");
+    uint64_t capacity = 0;
+    if (!(file >> capacity)) return false;
+    least = std::min(least, capacity);
+    most = std::max(most, capacity);
+  }
+  return least < most;
+}
+
+bool pin_thread([[maybe_unused]] pthread_t thread, [[maybe_unused]] uint32_t processor) {
+#if defined(__linux__)
+  if (processor >= CPU_SETSIZE) return false;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  return pthread_setaffinity_np(thread, sizeof(one), &one) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace qplan::host
