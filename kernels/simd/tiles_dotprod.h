@@ -30,8 +30,8 @@ struct TileSums {
   template <int kGroup>
   __attribute__((always_inline)) void add_group(const int8_t* weights, const int8x16_t (&rows)[kRows]) {
     int8x16_t w[kVectors];
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < kVectors; ++q) w[q] = vld1q_s8(weights + 64 * kGroup + 16 * q);
+#pragma GCC unroll 2
+    for (uint32_t q = 0; q < kVectors; q += 2) load_two(weights + 64 * kGroup + 16 * q, w[q], w[q + 1]);
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
 #pragma GCC unroll 4
@@ -107,8 +107,13 @@ struct TileStart {
     const int8x16_t ones = vdupq_n_s8(1);
     const size_t num_groups = g.is_centred ? 0 : size_t{g.num_taps} * tap_k4(g);
     for (size_t k = num_groups; k != 0; --k, weights += 64) {
-#pragma GCC unroll 4
-      for (uint32_t q = 0; q < kVectors; ++q) sums[q] = vdotq_s32(sums[q], vld1q_s8(weights + 16 * q), ones);
+#pragma GCC unroll 2
+      for (uint32_t q = 0; q < kVectors; q += 2) {
+        int8x16_t first, second;
+        load_two(weights + 16 * q, first, second);
+        sums[q] = vdotq_s32(sums[q], first, ones);
+        sums[q + 1] = vdotq_s32(sums[q + 1], second, ones);
+      }
     }
     add_bias(g, channel, sums);
 #pragma GCC unroll 4
@@ -175,10 +180,13 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   const int8_t* weights = g.weights;
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16, weights += block_bytes) {
     TileSums<1, 4, kToSigned, kSumsWeights> sums;
-#pragma GCC unroll 4
-    for (uint32_t q = 0; q < 4; ++q) {
-      sums.of[0][q] = kSumsWeights ? begin : add(begin, load_ints(g.bias + channel + q * kLanes));
-      sums.of_weights[q] = set_ints(0);
+#pragma GCC unroll 2
+    for (uint32_t q = 0; q < 4; q += 2) {
+      VecI32 *of = &sums.of[0][q], first = set_ints(0), second = set_ints(0);
+      if constexpr (!kSumsWeights) load_two(g.bias + channel + q * kLanes, first, second);
+      of[0] = add(begin, first);
+      of[1] = add(begin, second);
+      sums.of_weights[q] = sums.of_weights[q + 1] = set_ints(0);
     }
     sums.add_rows(g, row, weights, sign_bias);
     if constexpr (kSumsWeights) {

@@ -64,15 +64,15 @@ struct PairKind {
   template <uint32_t kCount>
   __attribute__((always_inline)) static void load(const int8_t* from, uint32_t i, int8x16_t (&w)[4]) {
     if constexpr (kEights) {
-#pragma GCC unroll 4
-      for (uint32_t q = 0; q < 4; ++q) w[q] = vld1q_s8(from + 64 * i + 16 * q);
+#pragma GCC unroll 2
+      for (uint32_t q = 0; q < 4; q += 2) load_two(from + 64 * i + 16 * q, w[q], w[q + 1]);
     } else {
       VecI32 first[2], second[2];
-#pragma GCC unroll 2
-      for (uint32_t h = 0; h < 2; ++h) first[h] = load_ints(from + 32 * i + 16 * h);
-#pragma GCC unroll 2
-      for (uint32_t h = 0; h < 2; ++h) {
-        second[h] = kCount == 8 ? load_ints(from + 64 + 32 * i + 16 * h) : set_ints(0);
+      load_two(from + 32 * i, first[0], first[1]);
+      if constexpr (kCount == 8) {
+        load_two(from + 64 + 32 * i, second[0], second[1]);
+      } else {
+        second[0] = second[1] = set_ints(0);
       }
 #pragma GCC unroll 2
       for (uint32_t h = 0; h < 2; ++h) {
@@ -404,8 +404,8 @@ template <bool kSigned, int kGroup>
 __attribute__((always_inline)) inline void add_row_group(VecI32 (&sums)[4], const int8_t* weights,
                                                          uint8x16_t bytes) {
   int8x16_t w[4];
-#pragma GCC unroll 4
-  for (uint32_t q = 0; q < 4; ++q) w[q] = vld1q_s8(weights + 64 * kGroup + 16 * q);
+#pragma GCC unroll 2
+  for (uint32_t q = 0; q < 4; q += 2) load_two(weights + 64 * kGroup + 16 * q, w[q], w[q + 1]);
 #pragma GCC unroll 4
   for (uint32_t q = 0; q < 4; ++q) {
     sums[q] = kSigned ? vdotq_laneq_s32(sums[q], w[q], vreinterpretq_s8_u8(bytes), kGroup)
