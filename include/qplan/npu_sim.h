@@ -17,7 +17,7 @@
  *   queue=N                  jobs in flight (8)
  *   memory=BYTES             of device memory (268435456)
  *   work=N                   of a replayed job: micro-ops executed plus elements moved, at most; of one of
- *                            Ethos-U: cycles plus multiply-accumulates (1073741824)
+ *                            Ethos-U: cycles plus elements that kernels read (1073741824)
  *   record=DIR               every job as a directory that other simulators can replay
  *   record_all=0|1           of a recorded job: checks of what it leaves in scratch, too (0)
  *   trace=FILE               every instruction on the simulated clock, for Perfetto; written by close.

@@ -34,17 +34,17 @@ struct Words {
     VecI32 sum = add_words(shift_left_words<4>(from), times(slope, distance));
     if constexpr (!kSigned) sum = add_words(sum, half);
     for (uint32_t i = 0; i < outputs.count; ++i) {
-      const uint64_t room = static_cast<uint64_t>(outputs.end - outputs.to);
+      uint8_t* const to = outputs.to + i * outputs.stride;
+      const uint64_t room = static_cast<uint64_t>(outputs.end - to);
       const uint32_t count = room < kCount ? static_cast<uint32_t>(room) : kCount;
       if constexpr (kSigned) {
         // Half away from zero: a negative sum is rounded half down.
         const VecI32 raised = add_words(add_words(sum, half), shift_right_words<15>(sum));
-        store_words_as_bytes<true>(outputs.to, shift_right_words<8>(raised), count);
+        store_words_as_bytes<true>(to, shift_right_words<8>(raised), count);
       } else {
-        store_words_as_bytes<false>(outputs.to, shift_right_zeros_words<8>(sum), count);
+        store_words_as_bytes<false>(to, shift_right_zeros_words<8>(sum), count);
       }
       sum = add_words(sum, step);
-      outputs.to += outputs.stride;
     }
   }
 };

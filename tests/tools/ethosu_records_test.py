@@ -8,6 +8,37 @@ from support import DIGITS, CommandTest, run
 CONFIG = "ethos-u55-128"
 
 
+def sum_over_depth(depth, count):
+    """A payload with kernels that sum a map of 4 x 4 x depth in region 0 over its depth, into region 1."""
+    words = []
+
+    def set_number(code, value):
+        words.append(code | value << 16)
+
+    def set_address(code, value):
+        words.extend((code | 1 << 14, value))
+
+    maps = ((0x100, 0, (0x10A, 0x10B, 0x10C)), (0x110, 1, (0x11A, 0x11B, 0x11C)))
+    for base, region, extents in maps:
+        for code in extents:  # width and heights of the tile, less one
+            set_number(code, 3)
+        set_number(base + 0xF, region)
+    for code in (0x100, 0x101, 0x102, 0x103, 0x105, 0x107, 0x109, 0x113, 0x114, 0x118, 0x120, 0x121, 0x122, 0x124, 0x125,
+                 0x126, 0x12F):
+        set_number(code, 0)
+    for code, value in ((0x104, depth - 1), (0x111, 3), (0x112, 3), (0x115, 15), (0x116, 7), (0x117, 7), (0x127, 255),
+                        (0x10D, 10), (0x12D, 14)):
+        set_number(code, value)
+    for base, x in ((0x00, depth), (0x10, 1)):
+        for tile in range(4):
+            set_address(base + tile, 0)
+        for code, stride in ((4, x), (5, 4 * x), (6, 0)):
+            set_address(base + code, stride)
+    words += [0x005 | 2 << 16] * count + [0xffff << 16]
+    head = [0x31504F43, 1 | 0x10 << 16, 0, 0x10060000, 5, 5, 5, 2 | len(words) >> 16 << 8 | (len(words) & 0xffff) << 16]
+    return head, words
+
+
 class EthosuRecords(CommandTest):
     """self.job: the only job of a run of the digits model."""
 
@@ -118,6 +149,25 @@ class EthosuRecords(CommandTest):
         self.succeed_again()
         self.fails("option work=N allows more", None, "--npu-options", "work=1000")
 
+    def test_work_counts_what_a_kernel_reads(self):
+        # One cycle of the device reads many elements; the simulator reads each.
+        word = struct.unpack_from("<I", (self.job / "payload.bin").read_bytes(), 8)[0]
+        for count, text in ((1, "byte 0 of 'check'"), (2, "option work=N allows more")):
+            head, words = sum_over_depth(4096, count)
+            head[2] = word
+            (self.job / "payload").write_bytes(struct.pack(f"<{len(head) + len(words)}I", *head, *words))
+            (self.job / "zeros").write_bytes(bytes(16 * 4096))
+            (self.job / "check").write_bytes(b"\1")
+            self.fails(text, ["target ethosu", "region 0 65536", "region 1 16", "readonly 0", "load 0 0 zeros", "run payload",
+                              "check 1 0 1 check"], "--npu-options", "work=100000")
+
+    def test_loads_bring_all_that_is_read_only(self):
+        read_only = {words[1] for words in self.lines("readonly")}
+        region, file = next((words[1], words[3]) for words in self.lines("load") if words[1] in read_only)
+        (self.job / file).write_bytes((self.job / file).read_bytes()[:-1])
+        size = (self.job / file).stat().st_size
+        self.fails(f"byte {size} of region {region} is readonly, and no load brings it")
+
     def test_a_job_runs_once_and_checks_something(self):
         self.fails("no run", ["target ethosu", "region 0 16"])
         self.fails("no check", ["target ethosu", "region 0 16", "run payload.bin"])
@@ -140,7 +190,7 @@ class EthosuRecords(CommandTest):
         # What a job may not write: its only output, called read-only.
         payload.write_bytes(data)
         region = self.lines("check")[0][1]
-        self.fails("", (self.job / "job.txt").read_text().splitlines() + [f"readonly {region}"])
+        self.fails("a region that is read only is written", (self.job / "job.txt").read_text().splitlines() + [f"readonly {region}"])
 
 
 if __name__ == "__main__":

@@ -82,6 +82,14 @@ class Pack(CommandTest):
         self.refused(1, ["no_such_pass"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--dump-after", "no_such_pass")
         self.assertEqual(self.left_behind(), [])
 
+    def test_a_memory_limit_that_a_device_cannot_keep_is_told(self):
+        plan = self.folder / "npu.qplan"
+        for limit, is_told in (("1K", True), ("1M", False)):
+            result = run("pack", DIGITS, "-o", plan, "--target", f"ethos-u55-128,sram={limit}, cpu", "--no-cost-gate")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            told = re.search(r"region '\S+': its buffers take \d+ bytes .* sram= allows 1024", result.stderr)
+            self.assertEqual(told is not None, is_told, result.stderr)
+
     def test_unknown_target_is_an_error(self):
         self.refused(1, ["abacus"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--target", "abacus")
         self.assertEqual(self.left_behind(), [])

@@ -23,7 +23,12 @@ class RegionCompiler {
   RegionCompiler(const Config& config, uint64_t sram_bytes, const ir::Module& module,
                  const ir::Function& region)
       : config_(config), region_(region), plan_(plan_region(config, module, region)), stream_(config) {
-    if (sram_bytes > 0) fit_into(sram_bytes);
+    if (sram_bytes == 0) return;
+    fit_into(sram_bytes);
+    const uint64_t bytes = bytes_of(plan_);
+    if (bytes > sram_bytes)
+      result_.warning = cat("its buffers take ", bytes,
+                            " bytes with the cascades that need least, sram= allows ", sram_bytes);
   }
 
   CompiledRegion run() {

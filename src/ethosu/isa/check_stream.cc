@@ -161,6 +161,7 @@ class Checker {
     const uint64_t cycles = kernel_cycles(config_, kernel);
     work_.total_cycles += cycles;
     work_.macs += kernel_macs(kernel);
+    add_elements(kernel_elements(kernel));
     time_.start_kernel(cycles);
     push(kernels_, kMaxUnfinishedKernels, &num_kernels_, access);
     return {};
@@ -187,9 +188,14 @@ class Checker {
     tell_writes(access);
     const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
     work_.total_cycles += cycles;
+    add_elements(transfer.from.bytes);
     time_.start_transfer(cycles);
     push(dmas_, max_unfinished_dmas(config_), &num_dmas_, access);
     return {};
+  }
+
+  void add_elements(uint64_t more) {
+    if (__builtin_add_overflow(work_.elements, more, &work_.elements)) work_.elements = UINT64_MAX;
   }
 
   // The last one first; the oldest has ended where the queue is full.

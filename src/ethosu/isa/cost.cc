@@ -82,6 +82,22 @@ uint64_t kernel_macs(const Kernel& k) {
   return k.upscale == Upscale::kZeros ? macs / 4 : macs;
 }
 
+uint64_t kernel_elements(const Kernel& k) {
+  const bool is_elementwise = k.kind == KernelKind::kElementwise;
+  const bool is_sum = k.kind == KernelKind::kPool && k.pool == PoolMode::kReduceSum;
+  const uint64_t factors[] = {k.ofm.w, k.ofm.d, is_elementwise ? 2 : k.taps_h(),
+                              is_elementwise ? 1 : k.taps_w(),
+                              is_sum || k.kind == KernelKind::kConv ? k.ifm.d : 1};
+  uint64_t elements = k.ofm.h;
+  for (const uint64_t factor : factors) {
+    if (__builtin_mul_overflow(elements, factor, &elements)) return UINT64_MAX;
+  }
+  for (uint32_t core = 0; k.is_convolution() && core < k.cores; ++core) {
+    if (__builtin_add_overflow(elements, k.weights[core].bytes, &elements)) return UINT64_MAX;
+  }
+  return elements;
+}
+
 uint64_t kernel_cycles(const Config& config, const Kernel& k) {
   const uint64_t eighths = output_eighths(config, k);
   if (k.kind == KernelKind::kElementwise) return (uint64_t{k.ofm.h} * k.ofm.w * k.ofm.d * eighths + 7) / 8;

@@ -10,6 +10,9 @@
 namespace qplan::ethosu {
 
 // Multiply-accumulates of a convolution; 0 for other kernels.
+// Elements that a kernel reads for its outputs, each as often as it is read, and bytes of its weights; at
+// most UINT64_MAX.
+uint64_t kernel_elements(const Kernel& kernel);
 uint64_t kernel_macs(const Kernel& kernel);
 uint64_t kernel_cycles(const Config& config, const Kernel& kernel);
 uint64_t transfer_cycles(const Config& config, uint64_t bytes);

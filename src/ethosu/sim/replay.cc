@@ -1,5 +1,6 @@
 #include "src/ethosu/sim/replay.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -187,9 +188,9 @@ class Replay : qplan::sim::JobReader {
       return false;
     }
     // A blob declares how long it takes, a record does not: what it may do is the replayer's option.
-    if (work.total_cycles > options_.work || work.macs > options_.work - work.total_cycles)
+    if (work.total_cycles > options_.work || work.elements > options_.work - work.total_cycles)
       return fail(QPLAN_NPU_E_ILLEGAL, "the job takes more than " + std::to_string(options_.work) +
-                                           " cycles and multiply-accumulates; option work=N allows more");
+                                           " cycles and elements read; option work=N allows more");
     for (uint32_t i = 0; i < payload.stream_words; ++i)
       stream->push_back(load_word(payload.stream + uint64_t{i} * 4));
     return true;
@@ -207,7 +208,29 @@ class Replay : qplan::sim::JobReader {
     return true;
   }
 
+  // Bytes that nobody brings have no value that other simulators would agree on.
+  bool covers_read_only(const std::vector<std::pair<Place, uint64_t>>& loaded) {
+    for (uint32_t r = 0; r < kMaxRegions; ++r) {
+      if (!regions_[r].is_read_only) continue;
+      std::vector<std::pair<uint64_t, uint64_t>> ranges;  // begin, end
+      for (const auto& [place, bytes] : loaded) {
+        if (place.region == r) ranges.emplace_back(place.offset, place.offset + bytes);
+      }
+      std::ranges::sort(ranges);
+      uint64_t covered = 0;
+      for (const auto& [begin, end] : ranges) {
+        if (begin > covered) break;
+        covered = std::max(covered, end);
+      }
+      if (covered < regions_[r].size)
+        return malformed("byte " + std::to_string(covered) + " of region " + std::to_string(r) +
+                         " is readonly, and no load brings it");
+    }
+    return true;
+  }
+
   bool read_loads(Memory* memory) {
+    std::vector<std::pair<Place, uint64_t>> loaded;
     for (const Place& load : loads_) {
       qplan::sim::JobFile file;
       if (!find_file(load.file, &file) || !is_inside(load, file.bytes()) || !count_loaded(file.bytes()))
@@ -215,8 +238,9 @@ class Replay : qplan::sim::JobReader {
       std::vector<uint8_t> bytes(file.bytes());
       if (!read_found(file, bytes.data())) return false;
       memory->define(load.region, load.offset, bytes.data(), bytes.size());
+      loaded.emplace_back(load, bytes.size());
     }
-    return true;
+    return covers_read_only(loaded);
   }
 
   const Config* config_ = nullptr;

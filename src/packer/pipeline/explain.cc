@@ -58,6 +58,7 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
   ir::Module module = import_model(model, name, options);
   pipeline::canonicalize(&module, profile, observer);
   const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
+  pipeline::log_warnings(*placed, observer);
   try {
     const auto plan = [&] {
       return pipeline::plan_program(target::lower_function(placed->main(), profile, placed->codes), profile,

@@ -129,6 +129,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
     placed = pipeline::place(module, targets, options);
     pipeline::check_programs(*placed, module.main());
     pipeline::check_all_compiled(*placed);
+    pipeline::log_warnings(*placed, observer);
   }
   target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,
                                   placed ? placed->codes : target::RegionCodes{}, undone, observer);

@@ -60,6 +60,17 @@ std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target
   return result;
 }
 
+void log_warnings(const Placed& placed, const Observer& observer) {
+  const partition::CompiledPartition& partition = placed.partition;
+  for (size_t r = 0; r < partition.code.size(); ++r) {
+    const std::string warning = partition.code[r] ? partition.code[r]->warning : "";
+    const partition::Region& region = partition.placed.regions[r];
+    if (!warning.empty())
+      observer.log(QPLAN_LOG_WARNING,
+                   cat("target '", region.target->name, "': region '", region.function, "': ", warning));
+  }
+}
+
 void check_all_compiled(const Placed& placed) {
   const partition::CompiledPartition& partition = placed.partition;
   for (size_t r = 0; r < partition.code.size(); ++r) {

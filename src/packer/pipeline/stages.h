@@ -142,6 +142,8 @@ struct Placed {
 std::unique_ptr<Placed> place(const ir::Module& module, const std::vector<target::Target>& targets,
                               const PackOptions& options);
 
+// Logs what the compilers of devices say of their regions.
+void log_warnings(const Placed& placed, const Observer& observer);
 // PackError (QPLAN_INVALID_ARGUMENT) naming a region whose target has no compiler.
 void check_all_compiled(const Placed& placed);
 // PackError (QPLAN_MODEL_UNSUPPORTED) naming a program of another compiler's that none of the targets takes,

@@ -54,7 +54,8 @@ struct CompiledRegion {
   std::vector<UnitCycles> units;
   // False for a program that was compiled before: nobody knows operators that the CPU could run in its place.
   bool has_fallback = true;
-  uint64_t macs = 0;  // of such a program: its operators do not say them
+  uint64_t macs = 0;    // of such a program: its operators do not say them
+  std::string warning;  // what the user should know of the region, one line; "": nothing
 };
 
 // The program of a region's function.
