@@ -59,7 +59,9 @@ class KernelProofs(unittest.TestCase):
         kind, _, name = proof.partition(":")
         if kind == "golden":
             self.assertIn("GoldenCases.AreCountedOneByOne", TESTS)
-            if SHARED.exists():
+            if not SHARED.exists():
+                self.skipTest(f"no data directory '{SHARED}' (QPLAN_SHARED), which has the model that proves {family}")
+            else:
                 self.assertIn(name, (SHARED / "golden" / "index.json").read_text(encoding="utf-8"), family)
         elif name:
             cases = json.loads(read(f"tests/data/operators/{kind}.json"))

@@ -155,6 +155,61 @@ TEST(ExportedDynamic, OtherUsesStayFloat) {
   EXPECT_EQ(text.find("qnn.dense("), std::string::npos) << text;
 }
 
+// "w" are the weights of a convolution of y, whose zero point is uint8's 128 or what int8 can hold.
+std::string padded_convolution(const char* target, const Arguments& arguments, int64_t padding) {
+  ExportedBuilder b = chosen({1, 2, 4, 4}, target, arguments);
+  b.node("quantized_decomposed.quantize_per_tensor.tensor", "q", with_scale("x", -128, 127, kChar));
+  b.node("quantized_decomposed.dequantize_per_tensor.tensor", "y", with_scale("q", -128, 127, kChar));
+  b.weight("q", {1, 2, 3, 3}, kChar, bytes_of(std::vector<int8_t>(18, 1)));
+  b.node("quantized_decomposed.dequantize_per_tensor.default", "w",
+         {{"input", tensor("p_q")},
+          {"scale", number(0.5)},
+          {"zero_point", integer(0)},
+          {"quant_min", integer(-127)},
+          {"quant_max", integer(127)},
+          {"dtype", dtype(kChar)}});
+  b.node("aten.conv2d.default", "z0",
+         {{"input", tensor("y")},
+          {"weight", tensor("w")},
+          {"stride", integers({1, 1})},
+          {"padding", integers({padding, padding})}});
+  return import_text(b.output("z0").build(), {});
+}
+
+TEST(ExportedDynamic, PaddingIsAnIntegerOnlyWhereTheZeroPointIsOne) {
+  const auto is_product = [](const std::string& text) {
+    return text.find("qnn.conv2d(") != std::string::npos;
+  };
+  EXPECT_TRUE(is_product(padded_convolution(kChoose, choice(-128, 127, kChar), 1)));
+  EXPECT_TRUE(is_product(padded_convolution(kChooseSymmetric, choice(-127, 127, kChar), 1)));
+  // 128 is no int8: the layer pads the real 0.
+  const Arguments other = choice(0, 255, kByte);
+  for (const char* const target : {kChoose, kChooseSymmetric}) {
+    const std::string text = padded_convolution(target, other, 1);
+    EXPECT_FALSE(is_product(text)) << text;
+    EXPECT_NE(text.find("nn.conv2d("), std::string::npos) << text;
+    EXPECT_TRUE(is_product(padded_convolution(target, other, 0)));
+  }
+}
+
+TEST(ExportedDynamic, WeightsThatWereAScalarStayFloat) {
+  ExportedBuilder b = chosen({2, 1});
+  b.node("quantized_decomposed.quantize_per_tensor.tensor", "q", with_scale("x", -128, 127, kChar));
+  b.node("quantized_decomposed.dequantize_per_tensor.tensor", "y", with_scale("q", -128, 127, kChar));
+  b.weight("q", std::vector<int64_t>{}, kChar, bytes_of(std::vector<int8_t>{3}));
+  b.node("quantized_decomposed.dequantize_per_tensor.default", "w",
+         {{"input", tensor("p_q")},
+          {"scale", number(0.5)},
+          {"zero_point", integer(0)},
+          {"quant_min", integer(-127)},
+          {"quant_max", integer(127)},
+          {"dtype", dtype(kChar)}});
+  b.node("aten.view.default", "v", {{"self", tensor("w")}, {"size", integers({1, 1})}});
+  b.node("aten.linear.default", "z0", {{"input", tensor("y")}, {"weight", tensor("v")}});
+  const std::string text = import_text(b.output("z0").build(), {});
+  EXPECT_NE(text.find("= nn.dense("), std::string::npos) << text;
+}
+
 TEST(ExportedDynamic, WrongChoicesAreRefused) {
   const std::string name = "quantized_decomposed::choose_qparams";
   const auto refusal = [&](const Arguments& arguments, const Json& shape = {2, 3}) {

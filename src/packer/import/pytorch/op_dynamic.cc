@@ -133,8 +133,10 @@ Ref emit_dynamic_dequantize(OpContext& op, const Flow& input) {
   const Dequantised source = {input.value, scale_of(op), zero_point_of(op)};
   const ir::ValueId steps = op.emit(
       "subtract", {cast(op, input.value, ir::kFloat32), cast(op, source.zero_point, ir::kFloat32)}, {});
-  return op.add(
-      Flow{.value = op.emit("multiply", {steps, source.scale}, {}), .quantization = {}, .source = source});
+  Flow result = {.value = op.emit("multiply", {steps, source.scale}, {}), .quantization = {}};
+  // Products take integers of 8 bits.
+  if (op.dtype(input) == ir::kInt8 || op.dtype(input) == ir::kUint8) result.source = source;
+  return op.add(std::move(result));
 }
 
 }  // namespace qplan::pt

@@ -37,6 +37,8 @@ std::optional<IntegerWeights> integer_weights(OpContext& op, ir::ValueId value) 
   const ir::Node* node = function.producer(value);
   // The kernel of a sequence was given a height.
   const bool is_reshaped = node != nullptr && node->op != nullptr && node->op->name == "reshape" &&
+                           op.shape(Flow{value}).size() == 4 &&
+                           op.shape(Flow{node->operands[0]}).size() == 3 &&
                            op.shape(Flow{value})[0] == op.shape(Flow{node->operands[0]})[0];
   if (is_reshaped) node = function.producer(node->operands[0]);
   if (node == nullptr || node->op == nullptr || node->op->name != "qnn.dequantize") return std::nullopt;
@@ -85,7 +87,24 @@ std::vector<ir::ValueId> operands_of(OpContext& op, ir::ValueId data, const Inte
   return {data, weights.value, op.zero_point(0), weights.zero_points, op.scale(1.0f), op.scale(1.0f)};
 }
 
-// The integers NCHW with their zero point around them: a mask chooses between both.
+// Whether the value, one int32, is in the range of the dtype whatever the network computes: a constant, or
+// what choose_qparams holds in its range.
+bool is_in_range(const ir::Function& function, ir::ValueId value, ir::DType dtype) {
+  if (const ir::Constant* constant = constant_of(function, value)) {
+    const std::span<const int32_t> points = constant->as<int32_t>();
+    return points.size() == 1 && points[0] >= dtype.min() && points[0] <= dtype.max();
+  }
+  const ir::Node* node = function.producer(value);
+  if (node == nullptr || node->op == nullptr) return false;
+  if (node->op->name == "reshape") return is_in_range(function, node->operands[0], dtype);
+  const ir::Node* clip = node->op->name == "cast" ? function.producer(node->operands[0]) : nullptr;
+  return clip != nullptr && clip->op != nullptr && clip->op->name == "clip" &&
+         op::attr_float(*clip, "a_min") >= static_cast<double>(dtype.min()) &&
+         op::attr_float(*clip, "a_max") <= static_cast<double>(dtype.max());
+}
+
+// The integers NCHW with their zero point around them: a mask chooses between both. The zero point is in the
+// range of the integers.
 ir::ValueId padded(OpContext& op, const Dequantised& data, const ir::Ints& padding) {
   if (padding == ir::Ints{0, 0, 0, 0}) return data.integers;
   const std::vector<ir::Ints> width = {{0, 0}, {0, 0}, {padding[0], padding[2]}, {padding[1], padding[3]}};
@@ -118,7 +137,11 @@ std::optional<ir::ValueId> emit_dynamic_conv(OpContext& op, const Flow& input, c
   if (!input.source) return std::nullopt;
   const std::optional<IntegerWeights> integers = integer_weights(op, weights.value);
   if (!integers) return std::nullopt;
-  const ir::ValueId data = padded(op, *input.source, attrs.get_ints("padding", {0, 0, 0, 0}));
+  const ir::Ints padding = attrs.get_ints("padding", {0, 0, 0, 0});
+  if (padding != ir::Ints{0, 0, 0, 0} &&
+      !is_in_range(op.function(), input.source->zero_point, op.dtype(Flow{input.source->integers})))
+    return std::nullopt;
+  const ir::ValueId data = padded(op, *input.source, padding);
   attrs.set("padding", ir::Ints{0, 0, 0, 0});
   const ir::ValueId sums = op.emit("qnn.conv2d", operands_of(op, data, *integers), std::move(attrs));
   const ir::ValueId last = op.emit("transpose", {sums}, {{"axes", ir::Ints{0, 2, 3, 1}}});
