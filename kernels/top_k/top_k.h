@@ -1,6 +1,5 @@
 // top_k: the k largest elements of each row, in descending order, and where they were. Of equal elements the
-// one that comes first in the row comes first; a NaN is no larger than anything and nothing is larger than
-// it, so that rows with NaN have some order.
+// one that comes first in the row comes first; a NaN is less than every number, as for arg_max.
 #ifndef QPLAN_KERNELS_TOP_K_TOP_K_H_
 #define QPLAN_KERNELS_TOP_K_TOP_K_H_
 

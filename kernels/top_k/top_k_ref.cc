@@ -5,13 +5,23 @@
 namespace qplan::top_k_ref {
 namespace {
 
+// A NaN is less than every number.
+template <typename T>
+bool is_less(T a, T b) {
+  return a < b;
+}
+template <>
+bool is_less(float a, float b) {
+  return a < b || (__builtin_isnan(a) && !__builtin_isnan(b));
+}
+
 template <typename T>
 void run_row(const TopKArgs& args, const T* in, T* values, int32_t* indices) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < args.depth; ++i) {
-    if (found == args.k && !(values[found - 1] < in[i])) continue;
+    if (found == args.k && !is_less(values[found - 1], in[i])) continue;
     uint32_t at = found < args.k ? found++ : found - 1;
-    for (; at > 0 && values[at - 1] < in[i]; --at) {
+    for (; at > 0 && is_less(values[at - 1], in[i]); --at) {
       values[at] = values[at - 1];
       indices[at] = indices[at - 1];
     }

@@ -335,6 +335,22 @@ TEST(TopK, IsAStableSort) {
   expect_tops<float>();
 }
 
+// The first k do not depend on k.
+TEST(TopK, ANaNIsLessThanEveryNumber) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(),
+                  kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<int32_t> order = {5, 1, 3, 0, 2, 4};
+  for (int64_t k = 1; k <= 6; ++k) {
+    TopSpec spec;
+    spec.input = {1, 6};
+    spec.values = spec.indices = {1, k};
+    TestStep step = spec.make_of(std::vector<float>{kNaN, 1, kNaN, -kInfinity, kNaN, 2});
+    if (!testing::run_step(step, kTopKFamily, reference_of(kTopKFamily), 1)) return;
+    EXPECT_EQ(std::vector<int32_t>(step.output_data<int32_t>(1), step.output_data<int32_t>(1) + k),
+              std::vector<int32_t>(order.begin(), order.begin() + k));
+  }
+}
+
 TEST(TopK, BindRefusesWhatIsWrong) {
   const std::vector<testing::Refusal<TopSpec>> refusals = {
       // clang-format off
