@@ -1,3 +1,5 @@
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "src/packer/target/program.h"
@@ -76,6 +78,13 @@ Offset<flatbuffers::Vector<Offset<format::CustomOption>>> pack_vector(
   return builder.CreateVector(packed);
 }
 
+// A -0 equals the default of its field, 0, and would be left out like one.
+template <typename T>
+bool is_negative_zero([[maybe_unused]] T value) {
+  if constexpr (std::is_floating_point_v<T>) return value == 0 && std::signbit(value);
+  return false;
+}
+
 // Vectors are written before the table begins, and are the last of the fields that are added.
 template <typename TableBuilder, typename Params>
 auto pack_table(const Params& params, FlatBufferBuilder& builder) {
@@ -85,8 +94,12 @@ auto pack_table(const Params& params, FlatBufferBuilder& builder) {
   });
   TableBuilder table(builder);
   for_each_field(params, [&](const auto& value, auto add) {
-    if constexpr (!kIsReferenced<decltype(value)>) (table.*add)(value);
+    if constexpr (!kIsReferenced<decltype(value)>) {
+      builder.ForceDefaults(is_negative_zero(value));
+      (table.*add)(value);
+    }
   });
+  builder.ForceDefaults(false);
   size_t next = 0;
   for_each_field(params, [&](const auto& value, auto add) {
     if constexpr (kIsReferenced<decltype(value)>)

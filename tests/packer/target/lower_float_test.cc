@@ -2,6 +2,7 @@
 // hand; all of them are exact in float32.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/packer/target/lower_helpers.h"
@@ -129,6 +130,14 @@ TEST(LowerFloat, WeightsThatTheModelComputesAreRefused) {
       lower_refusal(text).find("nn.dense 'd': the weights are not a constant [cpu.float_dense.weights]"),
       std::string::npos)
       << lower_refusal(text);
+}
+
+// -0 equals the default of its field in a plan, and is another number.
+TEST(LowerFloat, AClampToNegativeZeroKeepsItsSign) {
+  const std::string text = main_text("%x: Tensor[(3), float32]", "  clip(%x, a_min=-0f, a_max=2f)");
+  const std::vector<float> found = run_text<float>(text, std::vector<float>{-1, 1, 3});
+  EXPECT_EQ(found, (std::vector<float>{0, 1, 2}));
+  EXPECT_TRUE(std::signbit(found[0]));
 }
 
 }  // namespace
