@@ -210,6 +210,7 @@ OpDef list::qnn_sum() {
 OpDef list::qnn_prod() {
   OpDef op = qnn_mean();
   op.name = "qnn.prod";
+  op.follows_layout = false;  // rounds after each factor: the order of the data means something
   return op;
 }
 

@@ -224,13 +224,19 @@ class LayoutConverter {
     return true;
   }
 
-  // Without the reduced axes what is left of NCHW and of NHWC must come in the same order.
+  // Without the reduced axes what is left of NCHW and of NHWC must come in the same order, and so must the
+  // reduced floats: each step of their chain rounds.
   bool reduction(PreNode node) {
     if (!has_twin(node.operand(0))) return false;
     const bool keepdims = op::attr_bool(node.node(), "keepdims");
     const ir::Ints axes = op::normalized_axes(op::attr_ints(node.node(), "axis"), 4);
     const auto reduced = [&](int64_t axis) { return std::ranges::find(axes, axis) != axes.end(); };
     if (!keepdims && !reduced(1) && !(reduced(2) && reduced(3))) return false;
+    const ir::TensorType& data = r_.pre().type(node.operand(0));
+    const auto several = [&](int64_t axis) {
+      return reduced(axis) && data.shape[static_cast<size_t>(axis)] > 1;
+    };
+    if (data.dtype.is_float() && several(1) && (several(2) || several(3))) return false;
     std::vector<PostValue> operands = r_.operands(node);
     operands[0] = twin(node.operand(0), node.name());
     ir::Attrs attrs = attrs_in_nhwc(node.node());

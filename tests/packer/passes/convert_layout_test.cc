@@ -141,6 +141,19 @@ TEST(ConvertLayout, MeanOverHeightAndWidthFollows) {
             "%2\n");
 }
 
+// A sum of floats is rounded element by element, in the model's order.
+TEST(ConvertLayout, AReductionThatRoundsInOrderReadsTheOldOrder) {
+  const auto axes_of = [](const std::string& dtype, const std::string& call) {
+    const std::string text = convert("%x: Tensor[(1, 2, 3, 4), " + dtype + "]",
+                                     "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n  " + call + "\n");
+    return text.substr(text.find("axis="), sizeof("axis=[1, 2]") - 1);
+  };
+  EXPECT_EQ(axes_of("float32", "sum(%0, axis=[1, 3], keepdims=True)"), "axis=[1, 3]");
+  EXPECT_EQ(axes_of("float32", "mean(%0, axis=[2, 3])"), "axis=[1, 2]");
+  EXPECT_EQ(axes_of("int8", "qnn.prod(%0, 1f, 0, 1f, 0, axis=[1, 3], keepdims=True)"), "axis=[1, 3]");
+  EXPECT_EQ(axes_of("int8", "qnn.sum(%0, 1f, 0, 1f, 0, axis=[1, 3], keepdims=True)"), "axis=[2, 3]");
+}
+
 TEST(ConvertLayout, AMeanThatLeavesChannelsBesideHeightReadsTheOldOrder) {
   const std::string text = convert(kParams,
                                    "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
