@@ -423,6 +423,14 @@ TEST(LowerConv2d, MergesGroupsUntilTheyHaveBlocksOf16Outputs) {
   }
 }
 
+// As a relu in front of a quantisation to int16 becomes, where no layer takes it along.
+TEST(LowerClip, OfInt16AloneIsAStep) {
+  const std::string text = main_text("%x: Tensor[(7), int16]", "  clip(%x, a_min=-300f, a_max=32766f)");
+  EXPECT_EQ(kernels_of(lower_text(text)), "requantize");
+  EXPECT_EQ((run_text<int16_t>(text, std::vector<int16_t>{-32768, -301, -300, -1, 0, 32766, 32767})),
+            (std::vector<int16_t>{-300, -300, -300, -1, 0, 32766, 32766}));
+}
+
 TEST(LowerGather, SlicesAndTakesOneAfterTheOtherAreOneStep) {
   // Rows 4, 2, 0 of 5; of these rows 1 and 1, of them column 2: twice row 2, column 2.
   const std::string text = main_text("%x: Tensor[(5, 3), int16]",

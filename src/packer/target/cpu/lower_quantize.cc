@@ -1,5 +1,5 @@
 // qnn.quantize, qnn.dequantize, and qnn.requantize of an int32 tensor, accumulators that are the result of a
-// step among them: families quantize, dequantize and requantize.
+// step among them, a clip of int16: families quantize, dequantize and requantize.
 #include <algorithm>
 #include <numeric>
 #include <string_view>
@@ -206,10 +206,35 @@ void lower_requantize(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
+// Clamps that no other step takes along; those of 8 bits are tables. A requantisation by 1: 2^30 * 2^(1 -
+// 31).
+NodeSequence match_clip_of_int16(const Lowering& lowering, uint32_t node) {
+  const bool matches =
+      lowering.is(node, "clip") && lowering.type(lowering.node(node).results[0]).dtype == ir::kInt16;
+  return matches ? NodeSequence{node} : NodeSequence{};
+}
+
+void lower_clip_of_int16(Lowering& lowering, const NodeSequence& sequence) {
+  const ir::Node& node = lowering.node(sequence.front());
+  const Clamp clamp = clip_clamp(node, ir::kInt16);
+  ProgramStep step = make_step(kKernel_requantize, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = RequantizeParams{.contract = format::Contract_TFL2,
+                                 .multiplier = 1 << 30,
+                                 .shift = 1,
+                                 .clamp_min = clamp.min,
+                                 .clamp_max = clamp.max,
+                                 .float_epilogues = {}};
+  lowering.add_step(std::move(step));
+}
+
 }  // namespace
 
 std::vector<TableRow> quantize_rows() {
-  return {{"requantize", match_requantize, constraints_of_requantize(), lower_requantize},
+  // operator list: each row has the functions of its operators
+  return {{"clip_of_int16", match_clip_of_int16, {}, lower_clip_of_int16},
+          {"requantize", match_requantize, constraints_of_requantize(), lower_requantize},
           {"quantize", match_quantize, constraints_of_quantize(), lower_quantize},
           {"dequantize", match_dequantize, constraints_of_dequantize(), lower_dequantize}};
 }
