@@ -76,6 +76,7 @@ class LayoutConverter {
     // The transpose goes after this node; qdq_to_integer would move a qnn.dequantize after the transpose
     // again.
     if (node.is("qnn.dequantize")) return false;
+    if (is_softmax_of_rows(node)) return false;
     const std::vector<size_t> data = layout_operands(node.node());
     return !data.empty() && follow(node, data);
   }
@@ -83,6 +84,11 @@ class LayoutConverter {
  private:
   static bool is_reduction(PreNode node) {
     return node.op()->kind == op::OpKind::kReduction && node.op()->follows_layout;
+  }
+  // Along the last axis, which the kernel needs.
+  bool is_softmax_of_rows(PreNode node) const {
+    return node.is("qnn.softmax") && rank(node.operand(0)) == 4 &&
+           op::normalized_axis(op::attr_int(node.node(), "axis"), 4) == 3;
   }
   // What the operator itself says of the order of its data's axes.
   static const std::string* layout(PreNode node) {

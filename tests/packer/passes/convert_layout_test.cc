@@ -154,6 +154,14 @@ TEST(ConvertLayout, AReductionThatRoundsInOrderReadsTheOldOrder) {
   EXPECT_EQ(axes_of("int8", "qnn.sum(%0, 1f, 0, 1f, 0, axis=[1, 3], keepdims=True)"), "axis=[2, 3]");
 }
 
+// The kernel computes along the last axis.
+TEST(ConvertLayout, ASoftmaxOfRowsReadsTheOldOrder) {
+  const std::string text = convert(kParams,
+                                   "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
+                                   "  qnn.softmax(%0, 1f, 0, 0.00390625f, -128)\n");
+  EXPECT_NE(text.find("qnn.softmax(%2, 1f, 0, 0.00390625f, -128);"), std::string::npos) << text;
+}
+
 TEST(ConvertLayout, AMeanThatLeavesChannelsBesideHeightReadsTheOldOrder) {
   const std::string text = convert(kParams,
                                    "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"
