@@ -38,6 +38,7 @@ inline Tensor from_constant(const ir::Constant& constant) {
   Tensor t{constant.type().dtype, constant.type().shape, {}};
   if (t.dtype == ir::kInt8) read_bytes<int8_t>(constant, &t);
   if (t.dtype == ir::kUint8) read_bytes<uint8_t>(constant, &t);
+  if (t.dtype == ir::kInt16) read_bytes<int16_t>(constant, &t);
   if (t.dtype == ir::kInt32) read_bytes<int32_t>(constant, &t);
   if (t.dtype == ir::kFloat32) read_bytes<float>(constant, &t);
   return t;
@@ -53,6 +54,7 @@ ir::ConstantRef write_bytes(const Tensor& t) {
 inline ir::ConstantRef to_constant(const Tensor& t) {
   if (t.dtype == ir::kInt8) return write_bytes<int8_t>(t);
   if (t.dtype == ir::kUint8) return write_bytes<uint8_t>(t);
+  if (t.dtype == ir::kInt16) return write_bytes<int16_t>(t);
   if (t.dtype == ir::kInt32) return write_bytes<int32_t>(t);
   return write_bytes<float>(t);
 }
@@ -94,6 +96,7 @@ inline int64_t extent(const Tensor& t, const std::string& layout, char letter) {
 // ---- the arithmetic of the contracts ----
 
 inline double half_even(double x) {
+  if (std::isinf(x)) return x;
   const double down = std::floor(x), rest = x - down;
   if (rest != 0.5) return rest < 0.5 ? down : down + 1;
   return std::fmod(down, 2.0) == 0 ? down : down + 1;
@@ -130,6 +133,7 @@ inline int64_t tfl2(int64_t a, Multiplier by) {
 class Interpreter {
  public:
   explicit Interpreter(const ir::Function& function) : function_(function), values_(function.num_values()) {}
+  virtual ~Interpreter() = default;
 
   std::vector<Tensor> run(const std::vector<ir::ConstantRef>& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -145,7 +149,7 @@ class Interpreter {
     return outputs;
   }
 
- private:
+ protected:
   const Tensor& in(const ir::Node& node, size_t i) const { return values_[node.operands[i].index]; }
   // A scale or zero point: one, or one per channel.
   double scalar(const ir::Node& node, size_t i, size_t channel = 0) const {
@@ -177,16 +181,13 @@ class Interpreter {
     return out;
   }
 
-  double quantized(float real, const ir::Node& node, double zero_point, ir::DType dtype) const {
-    return saturate((f32e(node) ? half_even(real) : half_away(real)) + zero_point, dtype);
-  }
-
   Tensor quantize(const ir::Node& node) const {
     const ir::DType dtype = function_.type(node.results[0]).dtype;
     const std::string rule = node.attrs.get_string("rule", "");
     return map(node, [&](double x, size_t c) {
       const float s = scale(node, 1, c), value = static_cast<float>(x);
       const float real = rule == "mul_even" ? value * (1.0f / s) : value / s;
+      if (std::isnan(real)) return scalar(node, 2, c);
       const bool even = rule.empty() ? f32e(node) : rule != "div_away";
       return saturate((even ? half_even(real) : half_away(real)) + scalar(node, 2, c), dtype);
     });
@@ -204,7 +205,7 @@ class Interpreter {
     while (layer != nullptr && layer->op->name == "nn.bias_add")
       layer = function_.producer(layer->operands[0]);
     const double output = scalar(node, 3, c);
-    if (layer == nullptr || (layer->op->name != "qnn.conv2d" && layer->op->name != "qnn.dense"))
+    if (layer == nullptr || (!layer->op->name.starts_with("qnn.conv2d") && layer->op->name != "qnn.dense"))
       return scalar(node, 1, c) / output;
     if (node.attrs.get_string("multiplier", "product_f64") == "product_f32")
       return static_cast<double>(scale(*layer, 4) * scale(*layer, 5, c)) / output;
@@ -508,7 +509,7 @@ class Interpreter {
     }
   }
 
-  void execute(const ir::Node& node) {
+  virtual void execute(const ir::Node& node) {
     const std::string& name = node.op->name;
     Tensor& to = values_[node.results[0].index];
     if (name == "split") return split(node);
