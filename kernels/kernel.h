@@ -23,6 +23,14 @@
 
 namespace qplan {
 
+// What each call of a variant repeats that may take as long as its work items, so that one long range takes
+// much less than short ones. Less does not count, such as the table that softmax makes.
+enum class RepeatedWork : uint8_t {
+  kNone,
+  kBorderRows,     // rows at the borders of ranges, which the ranges on both sides compute
+  kPackedWeights,  // weights that are packed for the call, all of them
+};
+
 struct KernelVariant {
   const char* name;  // "conv2d_u8_avx512vnni"
   uint32_t isa;      // QPLAN_ISA_*
@@ -37,10 +45,7 @@ struct KernelVariant {
   // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
-  // Whether each call repeats work that may take as long as its work items, so that one long range takes much
-  // less than short ones: rows at the borders of ranges, or weights that are packed. Less does not count,
-  // such as the table that softmax makes.
-  bool calls_repeat_work = false;
+  RepeatedWork repeated_work = RepeatedWork::kNone;
 
   bool accepts(const void* args) const { return refusal(args) == Refusal::kNone; }
 };
@@ -57,7 +62,7 @@ constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t wo
                                        uint32_t work_items) {
   const uint64_t calls = wide_quotient(work, limit);
   if (calls < 2) return work_items;
-  if (variant.calls_repeat_work) {
+  if (variant.repeated_work != RepeatedWork::kNone) {
     const auto most = static_cast<uint32_t>(calls < kMaxRepeatingCalls ? calls : kMaxRepeatingCalls);
     return work_items == 0 ? 0 : (work_items - 1) / most + 1;
   }
@@ -65,11 +70,20 @@ constexpr uint32_t work_items_per_call(const KernelVariant& variant, uint64_t wo
 }
 
 // Tasks that a step's work items become for each worker, where the work suffices: enough to even out workers
-// of different speed, such as those that other programs disturb. Where calls repeat work, each has one,
-// unless it is known that some are slower (is_uneven): then the repeated work costs less than the wait for
-// them.
+// of different speed, such as those that other programs disturb. Where calls repeat work, each has one. If it
+// is known that some are slower (is_uneven), a few border rows cost less than the wait for them; all weights
+// packed four times do not.
 constexpr uint32_t tasks_per_worker(const KernelVariant& variant, bool is_uneven = false) {
-  return variant.calls_repeat_work && !is_uneven ? 1 : 4;
+  constexpr uint32_t kSeveral = 4;
+  switch (variant.repeated_work) {
+    case RepeatedWork::kNone:
+      return kSeveral;
+    case RepeatedWork::kBorderRows:
+      return is_uneven ? kSeveral : 1;
+    case RepeatedWork::kPackedWeights:
+      return 1;
+  }
+  return 1;
 }
 
 // The first variant that accepts args, with isa_within(isa, isa_limit), within the schedule's limit too, and
@@ -105,8 +119,8 @@ constexpr KernelVariant with_knobs(KernelVariant variant, const Knob (&knobs)[nu
 }
 
 // For families whose vector variants pack weights in each call, which all work items of the call use.
-constexpr KernelVariant with_repeated_work(KernelVariant variant) {
-  if (variant.isa != QPLAN_ISA_REFERENCE) variant.calls_repeat_work = true;
+constexpr KernelVariant with_packed_weights(KernelVariant variant) {
+  if (variant.isa != QPLAN_ISA_REFERENCE) variant.repeated_work = RepeatedWork::kPackedWeights;
   return variant;
 }
 

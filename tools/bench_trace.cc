@@ -42,6 +42,7 @@ const qplan_thread_pool* BenchTrace::wrap(const qplan_thread_pool* pool) {
   if (pool == nullptr) return nullptr;
   pool_ = pool;
   own_pool_ = *pool;
+  own_pool_.struct_size = sizeof own_pool_;
   own_pool_.user = this;
   own_pool_.parallel_for = parallel_for;
   workers_.resize(pool->num_threads);

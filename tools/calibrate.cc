@@ -231,6 +231,10 @@ std::string report(const Subjects& subjects, const Measurements& measured, const
 }  // namespace
 
 void calibrate(const CalibrateOptions& options) {
+  if (options.session.processors.size() > 1) {
+    throw UsageError("--calibrate: found " + std::to_string(options.session.processors.size()) +
+                     " processors after --affinity, expected 1: estimates are for one thread");
+  }
   if (options.session.threads != 1) {
     throw UsageError("--calibrate: found --threads " + std::to_string(options.session.threads) +
                      ", expected 1: estimates are for one thread");

@@ -118,6 +118,7 @@ CheckSide Check::reference(const PlanFile* plan) const {
   CheckSide result = side(plan, "the reference kernels");
   result.options.isa = "reference";
   result.options.threads = 1;
+  result.options.processors.clear();  // one for each of other threads
   result.options.npu.driver = "none";
   result.options.npu.driver_options.clear();
   result.options.npu.verify = false;
@@ -161,6 +162,7 @@ void Check::add_threads() {
   for (const uint32_t threads : counts) {
     CheckSide found = side(plan_, count_text(threads, "thread", "threads"));
     found.options.threads = threads;
+    found.options.processors.clear();
     if (threads > 1) add(std::move(found), reference(plan_), cases());
   }
 }

@@ -12,14 +12,21 @@
 
 namespace qplan::tools {
 
+uint32_t usable_cpus() {
+  static const uint32_t at_first = [] {
+    cpu_set_t cpus;
+    // cpu_set_t holds 1,024 processors; on larger machines all that are online count.
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    const long usable = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : online;
+    return static_cast<uint32_t>(std::max(usable, 1L));
+  }();
+  return at_first;
+}
+
 MachineLoad machine_load() {
   MachineLoad load;
   if (::getloadavg(&load.average, 1) != 1) load.average = 0;
-  cpu_set_t cpus;
-  // cpu_set_t holds 1,024 processors; on larger machines all that are online count.
-  const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
-  const long usable = ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : online;
-  load.cpus = static_cast<uint32_t>(std::max(usable, 1L));
+  load.cpus = usable_cpus();
   return load;
 }
 

@@ -15,6 +15,8 @@ struct MachineLoad {
   double average = 0;  // threads that ran or waited to run, mean of the last minute
   uint32_t cpus = 1;   // that this process may use
 };
+// How many processors the calling thread might use when this was first called: ask before pinning it.
+uint32_t usable_cpus();
 // average 0 where the system does not say.
 MachineLoad machine_load();
 

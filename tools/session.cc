@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "tools/error.h"
+#include "tools/machine.h"
+#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
@@ -26,23 +28,24 @@ void log_line(void*, uint32_t level, const char* text) {
 }  // namespace
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
-  command.add_option("--threads", options.threads, "Threads that work on one inference (default 1)")
-      ->type_name("N")
-      ->check([](const std::string& text) {
-        uint32_t value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxThreads)
-          return std::string();
-        return "'" + text + "' is not a number of threads from 1 to " + std::to_string(kMaxThreads);
-      });
+  const CLI::Option* threads =
+      command.add_option("--threads", options.threads, "Threads that work on one inference (default 1)")
+          ->type_name("N")
+          ->check([](const std::string& text) {
+            uint32_t value = 0;
+            if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxThreads)
+              return std::string();
+            return "'" + text + "' is not a number of threads from 1 to " + std::to_string(kMaxThreads);
+          });
   command
       .add_option_function<std::string>(
           "--affinity",
-          [&options](const std::string& text) {
+          [&options, threads](const std::string& text) {
             options.processors = parse_processors(text);
-            if (options.threads == 1) options.threads = static_cast<uint32_t>(options.processors.size());
+            if (threads->count() == 0) options.threads = static_cast<uint32_t>(options.processors.size());
           },
           "Processors of the threads, one for each: 4-7, or 0,2 (Linux's numbers); as many threads as those, "
-          "without --threads")
+          "without --threads. Threads may share one: 0,0")
       ->type_name("LIST");
   command
       .add_option("--isa", options.isa,
@@ -77,7 +80,11 @@ std::vector<uint32_t> parse_processors(const std::string& text) {
     const size_t dash = part.find('-');
     const uint32_t first = number(part.substr(0, dash));
     const uint32_t last = dash == std::string::npos ? first : number(part.substr(dash + 1));
-    if (last < first || last - first >= kMaxThreads || processors.size() > kMaxThreads) {
+    if (last >= CPU_SETSIZE) {
+      throw UsageError("--affinity: found processor " + std::to_string(last) + ", expected one below " +
+                       std::to_string(CPU_SETSIZE) + "; qplan names no others");
+    }
+    if (last < first || processors.size() + (last - first + 1) > kMaxThreads) {
       throw UsageError("--affinity: found '" + text + "', expected at most " + std::to_string(kMaxThreads) +
                        " processors, the lower number of a range first");
     }
@@ -148,9 +155,9 @@ Session::Session(const PlanFile& plan, const SessionOptions& options, qplan_plat
   } else if (options.pool == "openmp") {
     pool_ = Pool(qplan_openmp_pool_create(options.threads), qplan_openmp_pool_destroy);
   } else if (options.threads > 1) {
-    pool_ = Pool(qplan_pool_create(options.threads), qplan_pool_destroy);
+    make_pool(options);
   }
-  if (options.processors.empty() && pool_ == nullptr && (options.threads > 1 || options.pool == "openmp")) {
+  if (pool_ == nullptr && options.pool == "openmp") {
     throw Failure("a pool of " + std::to_string(options.threads) + " threads cannot be made: out of memory");
   }
   own_platform_.struct_size = sizeof own_platform_;
@@ -182,24 +189,30 @@ void Session::pin(const SessionOptions& options) {
     throw UsageError("--affinity: found --pool openmp, expected threads; OMP_PLACES has OpenMP's processors");
   }
   if (options.processors.size() != options.threads) {
-    throw UsageError("--affinity: found " + std::to_string(options.processors.size()) + " processors and " +
-                     std::to_string(options.threads) + " threads, expected one for each");
+    throw UsageError("--affinity: found " + count_text(options.processors.size(), "processor", "processors") +
+                     " and " + count_text(options.threads, "thread", "threads") + ", expected one for each");
   }
+  (void)usable_cpus();  // those of the process, of which this thread has one from now on
   cpu_set_t first;
   CPU_ZERO(&first);
-  CPU_SET(options.processors.front() % CPU_SETSIZE, &first);
-  if (options.processors.front() >= CPU_SETSIZE || ::sched_setaffinity(0, sizeof first, &first) != 0) {
+  CPU_SET(options.processors.front(), &first);  // parse_processors has checked it
+  if (::sched_setaffinity(0, sizeof first, &first) != 0) {
     throw Failure("--affinity: no thread may run on processor " + std::to_string(options.processors.front()) +
                   " of this machine");
   }
-  if (options.threads == 1) return;
+  if (options.threads > 1) make_pool(options);
+}
+
+void Session::make_pool(const SessionOptions& options) {
   qplan_pool_config config{};
   config.struct_size = sizeof config;
+  config.num_threads = options.threads;
   config.processors = options.processors.data();
   config.num_processors = static_cast<uint32_t>(options.processors.size());
   const qplan_thread_pool* pool = nullptr;
   qplan_error error = make_error();
-  tools::check(qplan_pool_create_with(&config, &pool, &error), error, "--affinity");
+  tools::check(qplan_pool_create_with(&config, &pool, &error), error,
+               options.processors.empty() ? "--threads" : "--affinity");
   pool_ = Pool(pool, qplan_pool_destroy);
 }
 

@@ -40,7 +40,7 @@ struct CustomOperators {
   uint32_t count = 0;
 };
 
-// "0-3,6" as numbers. UsageError.
+// "0-3,6" as numbers; one may be there twice. UsageError.
 std::vector<uint32_t> parse_processors(const std::string& text);
 
 // --max-work alone.
@@ -80,6 +80,7 @@ class Session {
   void check_call(qplan_status status) const;
   // The calling thread to the first of the processors, those of the pool to the others.
   void pin(const SessionOptions& options);
+  void make_pool(const SessionOptions& options);
 
   using Pool = std::unique_ptr<const qplan_thread_pool, void (*)(const qplan_thread_pool*)>;
   using HostSession = std::unique_ptr<qplan_host_session, void (*)(qplan_host_session*)>;

@@ -83,7 +83,8 @@ QPLAN_API void qplan_step_times_destroy(qplan_step_times* times);
 /* Threads that look out for the next call for about 50 microseconds after the last one, since the steps of a
  * run follow each other that fast, and then sleep on a condition variable: an idle pool takes no processor
  * time. Calls from several threads take turns. num_threads 0: as many as there are processors for this
- * process. */
+ * process. The threads count as equal in speed (qplan_pool_create_with asks the system): struct_size ends
+ * before is_uneven, so that programs that were built without that field may copy the struct. */
 QPLAN_API const qplan_thread_pool* qplan_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_pool_destroy(const qplan_thread_pool* pool);
 enum {
@@ -105,9 +106,10 @@ typedef struct qplan_pool_config {
 QPLAN_API qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan_thread_pool** pool,
                                               qplan_error* error);
 /* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait
- * between steps follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads as above.
- * OpenMP's threads belong to the process, not to the pool: once a pool of this kind has run tasks, those in a
- * child of fork() run theirs on the calling thread, the new ones too. */
+ * between steps follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads and
+ * struct_size as of qplan_pool_create. OpenMP's threads belong to the process, not to the pool: once a pool
+ * of this kind has run tasks, those in a child of fork() run theirs on the calling thread, the new ones too.
+ */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 

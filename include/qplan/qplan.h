@@ -135,7 +135,8 @@ QPLAN_API qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* fu
  * num_threads; two tasks running at the same time have different workers. Results never depend on num_threads
  * or on the order. */
 typedef struct qplan_thread_pool {
-  uint32_t struct_size;
+  uint32_t struct_size; /* of a copy of somebody else's pool: sizeof(qplan_thread_pool) of whoever copies,
+                           since the other may have been built with more or fewer fields */
   uint32_t num_threads; /* >= 1, constant while a session uses the pool */
   void* user;
   void (*parallel_for)(void* user, uint32_t count, void (*task)(void* ctx, uint32_t index, uint32_t worker),

@@ -204,8 +204,10 @@ class Session {
   explicit Session(Plan plan, const SessionOptions& options = {})
       : plan_(std::move(plan)), own_(std::make_unique<Own>()) {
     if (options.threads > 1) {
-      own_->pool = qplan_pool_create(options.threads);
-      if (own_->pool == nullptr) throw Error(QPLAN_OUT_OF_MEMORY, "session: no threads for its pool");
+      auto pool = detail::sized<qplan_pool_config>();
+      pool.num_threads = options.threads;
+      auto error = detail::sized<qplan_error>();
+      detail::check(qplan_pool_create_with(&pool, &own_->pool, &error), error);
     }
     own_->platform = detail::sized<qplan_platform>();
     own_->platform.log_level = options.log_level;

@@ -127,6 +127,16 @@ class ThreadPool(c.Structure):
     """Made and used by the library only."""
 
 
+class PoolConfig(Sized):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("num_threads", c.c_uint32),
+        ("processors", c.POINTER(c.c_uint32)),
+        ("num_processors", c.c_uint32),
+        ("speeds", c.c_uint32),
+    ]
+
+
 class Platform(Sized):
     _fields_ = [
         ("struct_size", c.c_uint32),

@@ -3,8 +3,8 @@ import ctypes as c
 
 from ._capi import (
     Attr, Buffer, DLDataType, DLTensor, DeviceInfo, Error, Event, FunctionInfo, HoldsFunction, HostDevice,
-    KernelSetStorage, MODEL_UNSUPPORTED, Memory, MemoryNeed, NodeInfo, PackOptions, Plan, PlanInfo, Platform, PostValueHandle,
-    PreNodeHandle, PreValueHandle, RegionInfo, ReleaseFunction, SessionConfig, SessionInfo, StepTime,
+    KernelSetStorage, MODEL_UNSUPPORTED, Memory, MemoryNeed, NodeInfo, PackOptions, Plan, PlanInfo, Platform, PoolConfig,
+    PostValueHandle, PreNodeHandle, PreValueHandle, RegionInfo, ReleaseFunction, SessionConfig, SessionInfo, StepTime,
     TensorInfo, ThreadPool, ValueInfo, WriteFunction,
 )
 
@@ -85,7 +85,7 @@ RUNTIME = {
     "qplan_host_device_close": (None, [c.POINTER(HostDevice)]),
     "qplan_host_now_ns": (c.c_uint64, [c.c_void_p]),
     "qplan_file_write": (c.c_int32, [c.c_char_p, c.c_void_p, c.c_size_t, _ERROR]),
-    "qplan_pool_create": (_POOL, [c.c_uint32]),
+    "qplan_pool_create_with": (c.c_int32, [c.POINTER(PoolConfig), c.POINTER(_POOL), _ERROR]),
     "qplan_pool_destroy": (None, [_POOL]),
     "qplan_openmp_pool_create": (_POOL, [c.c_uint32]),
     "qplan_openmp_pool_destroy": (None, [_POOL]),

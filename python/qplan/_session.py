@@ -59,6 +59,13 @@ def _parse_isa(name):
     return isa.value
 
 
+def _create_pool(threads):
+    """NULL when threads or memory run out."""
+    pool = ctypes.POINTER(_capi.ThreadPool)()
+    library().qplan_pool_create_with(_capi.PoolConfig(num_threads=threads), pool, None)
+    return pool
+
+
 def _release(lib, memory, pool, destroy_pool, buffers, *_kept_alive):
     session = memory.session
     for direction, index in buffers.bound:
@@ -152,7 +159,7 @@ class Session(Running):
         if max_work is not None and (isinstance(max_work, bool) or not isinstance(max_work, int) or not 1 <= max_work < 2**64):
             raise Error(_capi.INVALID_ARGUMENT, f"max_work is {max_work!r}, expected None or a number from 1 to 2**64 - 1")
         pools = {
-            "threads": (lib.qplan_pool_create, lib.qplan_pool_destroy),
+            "threads": (_create_pool, lib.qplan_pool_destroy),
             "openmp": (lib.qplan_openmp_pool_create, lib.qplan_openmp_pool_destroy),
         }
         if pool not in pools:

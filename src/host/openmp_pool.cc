@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 
 #include "qplan/host.h"
 #include "src/host/fork.h"
-#include "src/host/processors.h"
 
 namespace {
 
@@ -39,19 +39,12 @@ void parallel_for(void* user, uint32_t count, Task task, void* ctx) {
 const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads) {
   if (num_threads > INT_MAX) return nullptr;  // OpenMP counts threads with int
   if (!qplan::host::watch_forks()) return nullptr;
-  bool is_uneven = false;
-  try {
-    is_uneven = qplan::host::differ_in_speed(qplan::host::allowed_processors());
-  } catch (...) {
-    return nullptr;  // out of memory
-  }
   auto* pool = new (std::nothrow) qplan_thread_pool();
   if (pool == nullptr) return nullptr;
-  pool->struct_size = sizeof(*pool);
+  pool->struct_size = offsetof(qplan_thread_pool, is_uneven);  // as qplan_pool_create
   pool->num_threads = num_threads == 0 ? static_cast<uint32_t>(omp_get_num_procs()) : num_threads;
   pool->user = pool;
   pool->parallel_for = parallel_for;
-  pool->is_uneven = is_uneven ? 1 : 0;
   return pool;
 }
 

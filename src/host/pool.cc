@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -26,8 +27,8 @@ using Task = void (*)(void* ctx, uint32_t index, uint32_t worker);
 
 class Pool {
  public:
-  Pool(uint32_t num_threads, bool is_uneven) : shares_(num_threads) {
-    api_.struct_size = sizeof(api_);
+  Pool(uint32_t num_threads, bool is_uneven, uint32_t struct_size) : shares_(num_threads) {
+    api_.struct_size = struct_size;
     api_.num_threads = num_threads;
     api_.is_uneven = is_uneven ? 1 : 0;
     api_.user = this;
@@ -216,13 +217,17 @@ class Pool {
 
 }  // namespace
 
+// Whoever calls this may be older than is_uneven, and then copies a shorter struct than this one.
 const qplan_thread_pool* qplan_pool_create(uint32_t num_threads) {
-  qplan_pool_config config = {};
-  config.struct_size = sizeof(config);
-  config.num_threads = num_threads;
-  const qplan_thread_pool* pool = nullptr;
-  (void)qplan_pool_create_with(&config, &pool, nullptr);
-  return pool;
+  try {
+    if (!qplan::host::watch_forks()) return nullptr;
+    if (num_threads == 0) num_threads = static_cast<uint32_t>(qplan::host::allowed_processors().size());
+    return std::make_unique<Pool>(num_threads, false, uint32_t{offsetof(qplan_thread_pool, is_uneven)})
+        .release()
+        ->api();
+  } catch (...) {
+    return nullptr;
+  }
 }
 
 qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan_thread_pool** pool,
@@ -246,6 +251,12 @@ qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan
       return report(error, QPLAN_INVALID_ARGUMENT,
                     "pool: speeds " + std::to_string(known.speeds) + " is not a QPLAN_POOL_SPEEDS_* value");
     }
+    for (uint32_t i = 0; i < known.num_processors; ++i) {
+      if (known.processors[i] < qplan::host::kMaxProcessors) continue;
+      return report(error, QPLAN_INVALID_ARGUMENT,
+                    "pool: found processor " + std::to_string(known.processors[i]) + ", expected one below " +
+                        std::to_string(qplan::host::kMaxProcessors) + "; qplan names no others");
+    }
     std::vector<uint32_t> processors = qplan::host::allowed_processors();
     if (known.num_processors != 0)
       processors.assign(known.processors, known.processors + known.num_processors);
@@ -253,8 +264,9 @@ qplan_status qplan_pool_create_with(const qplan_pool_config* config, const qplan
                                ? qplan::host::differ_in_speed(processors)
                                : known.speeds == QPLAN_POOL_SPEEDS_UNEVEN;
     if (!qplan::host::watch_forks()) return report(error, QPLAN_OUT_OF_MEMORY, "pool: out of memory");
-    auto made = std::make_unique<Pool>(
-        num_threads != 0 ? num_threads : static_cast<uint32_t>(processors.size()), is_uneven);
+    auto made =
+        std::make_unique<Pool>(num_threads != 0 ? num_threads : static_cast<uint32_t>(processors.size()),
+                               is_uneven, uint32_t{sizeof(qplan_thread_pool)});
     if (known.num_processors != 0) {
       if (const uint32_t* refused = made->pin(known.processors)) {
         return report(error, QPLAN_INVALID_ARGUMENT,

@@ -7,13 +7,16 @@
 #include <thread>
 
 namespace qplan::host {
+#if defined(__linux__)
+static_assert(kMaxProcessors == CPU_SETSIZE);
+#endif
 
 std::vector<uint32_t> allowed_processors() {
   std::vector<uint32_t> processors;
 #if defined(__linux__)
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    for (uint32_t i = 0; i < CPU_SETSIZE; ++i) {
+    for (uint32_t i = 0; i < kMaxProcessors; ++i) {
       if (CPU_ISSET(i, &allowed)) processors.push_back(i);
     }
   }
@@ -38,7 +41,7 @@ bool differ_in_speed(const std::vector<uint32_t>& processors, const std::string&
 
 bool pin_thread([[maybe_unused]] pthread_t thread, [[maybe_unused]] uint32_t processor) {
 #if defined(__linux__)
-  if (processor >= CPU_SETSIZE) return false;
+  if (processor >= kMaxProcessors) return false;
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(processor, &one);

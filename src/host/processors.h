@@ -10,6 +10,9 @@
 
 namespace qplan::host {
 
+// Numbers that a cpu_set_t of fixed size has room for.
+inline constexpr uint32_t kMaxProcessors = 1024;
+
 // Those that the calling thread may run on; hardware_concurrency also counts those that taskset and cpusets
 // withhold. Never empty.
 std::vector<uint32_t> allowed_processors();

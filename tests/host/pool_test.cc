@@ -2,12 +2,14 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +22,7 @@
 
 #include "qplan/host.h"
 #include "src/host/processors.h"
+#include "src/runtime/structs.h"
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
@@ -324,11 +327,12 @@ TEST(HostSmallPool, RefusesConfigsThatCannotBe) {
     return std::string(error.text);
   };
   const uint32_t first = qplan::host::allowed_processors().front();
-  const std::vector<uint32_t> absent = {first, 1'000'000}, three = {first, first, first};
-  EXPECT_EQ(
-      refusal(pool_config(2, absent)),
-      "pool: no thread may run on processor 1000000 of this machine; 'taskset -cp $$' prints those that "
-      "may");
+  const std::vector<uint32_t> absent = {first, 1023}, beyond = {first, 1024}, three = {first, first, first};
+  EXPECT_EQ(refusal(pool_config(2, absent)),
+            "pool: no thread may run on processor 1023 of this machine; 'taskset -cp $$' prints those that "
+            "may");
+  EXPECT_EQ(refusal(pool_config(2, beyond)),
+            "pool: found processor 1024, expected one below 1024; qplan names no others");
   EXPECT_EQ(refusal(pool_config(2, three)), "pool: found 3 processors for 2 threads, expected one for each");
   EXPECT_EQ(refusal(pool_config(2, {}, 9)), "pool: speeds 9 is not a QPLAN_POOL_SPEEDS_* value");
   EXPECT_EQ(refusal({}), "pool: config or pool is NULL, or struct_size of config is 0");
@@ -339,6 +343,30 @@ TEST(HostSmallPool, SaysWhetherItsThreadsDifferInSpeed) {
   EXPECT_EQ(make_with(pool_config(2, {}, QPLAN_POOL_SPEEDS_EQUAL))->is_uneven, 0u);
   EXPECT_EQ(make_with(pool_config(2))->is_uneven != 0,
             qplan::host::differ_in_speed(qplan::host::allowed_processors()));
+}
+
+// A program that was built when qplan_thread_pool ended before is_uneven copies so much of it. The copy ends
+// where a page does that may not be read: known_fields, the runtime's own, reads as far as struct_size says.
+TEST_P(HostPool, MayBeCopiedByProgramsThatAreOlderThanItsLastFields) {
+  constexpr size_t kOldSize = offsetof(qplan_thread_pool, is_uneven);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = static_cast<uint8_t*>(pages) + page;
+  ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+  const Pool pool = make(2);
+  ASSERT_NE(pool, nullptr);
+  std::memcpy(end - kOldSize, pool.get(), kOldSize);
+  auto* const copy = reinterpret_cast<const qplan_thread_pool*>(end - kOldSize);
+  ASSERT_LE(copy->struct_size, kOldSize);
+  const qplan_thread_pool known = qplan::known_fields(copy);
+  EXPECT_EQ(known.num_threads, 2u);
+  EXPECT_EQ(known.parallel_for, pool->parallel_for);
+  EXPECT_EQ(known.is_uneven, 0u);
+  std::atomic<uint32_t> done{0};
+  parallel_for(known, 5, [&](uint32_t, uint32_t) { ++done; });
+  EXPECT_EQ(done, 5u);
+  munmap(pages, 2 * page);
 }
 
 TEST(HostProcessors, DifferInSpeedWhereTheSystemSaysSo) {

@@ -98,15 +98,16 @@ TEST(Yield, IsCalledOnTheThreadsOfPools) {
 // 31 work items become 16 pieces of two or one, not 31 of one.
 TEST(Yield, LimitsThePiecesOfStepsWhoseCallsRepeatWork) {
   KernelVariant variant = {};
-  for (const bool repeats : {false, true}) {
-    variant.calls_repeat_work = repeats;
+  for (const RepeatedWork repeated :
+       {RepeatedWork::kNone, RepeatedWork::kBorderRows, RepeatedWork::kPackedWeights}) {
+    variant.repeated_work = repeated;
     for (uint32_t items = 1; items < 200; ++items) {
       for (const uint64_t work : {uint64_t{1}, uint64_t{50}, uint64_t{1000}, UINT64_MAX}) {
         const uint32_t per_call = work_items_per_call(variant, work, 10, items);
         ASSERT_GE(per_call, 1u);
         ASSERT_LE(per_call, items);
         const uint32_t calls = (items + per_call - 1) / per_call;
-        if (repeats) {
+        if (repeated != RepeatedWork::kNone) {
           ASSERT_LE(calls, 16u) << items << " items, work " << work;
         }
         if (work < 20) {
@@ -115,9 +116,9 @@ TEST(Yield, LimitsThePiecesOfStepsWhoseCallsRepeatWork) {
       }
     }
   }
-  variant.calls_repeat_work = true;
+  variant.repeated_work = RepeatedWork::kBorderRows;
   EXPECT_EQ(work_items_per_call(variant, 1000, 10, 31), 2u);
-  variant.calls_repeat_work = false;
+  variant.repeated_work = RepeatedWork::kNone;
   EXPECT_EQ(work_items_per_call(variant, 1000, 10, 31), 1u);
 }
 

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "tools/machine.h"
 
@@ -29,6 +30,20 @@ TEST(MachineLoad, ASpreadOfTheRunsIsTold) {
             Warnings{"the runs spread widely: p90 is 1.26 times the median"});
   EXPECT_EQ(load_warnings({0.0, 2}, 1, {100, 125, 90}, 10), Warnings());
   EXPECT_EQ(load_warnings({0.0, 2}, 1, {100, 300, 90}, 9), Warnings()) << "nine runs are too few to judge";
+}
+
+TEST(MachineLoad, CountsTheProcessorsThatThereWereBeforeTheThreadWasPinned) {
+  const uint32_t usable = usable_cpus();
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(machine_load().cpus, usable);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(usable, static_cast<uint32_t>(CPU_COUNT(&before)));
 }
 
 TEST(MachineLoad, ThisMachineHasACpu) { EXPECT_GE(machine_load().cpus, 1u); }

@@ -268,12 +268,22 @@ class RunErrors(CommandTest):
             self.assertEqual((self.folder / "out" / "output0.bin").read_bytes(), self.digit_output(3))
         report = self.succeed_json("bench", self.plan, "--runs", "1", "--json", "--affinity", pairs)
         self.assertEqual(report["threads"], 2)
-        for text in ("", "x", "1-", "2-1", "0,,1", "-1", "0-100000", "999999"):
+        # The warning of a busy machine counts the processors of the process, not those of the pinned thread.
+        for warning in report["warnings"]:
+            if "busy" in warning:
+                self.assertRegex(warning, rf"on {len(here)} CPUs?$")
+        self.succeed("check", self.plan, "--against", "reference,threads", "--affinity", pairs)
+        for text in ("", "x", "1-", "2-1", "0,,1", "-1", "0-100000", "999999", "0-1023,0"):
             self.refuse(["--affinity"], "--input", self.digit_input(3), f"--affinity={text}", exit_code=2)
         self.refuse(["2 processors and 3 threads"], "--input", self.digit_input(3), "--affinity", pairs, "--threads", "3",
                     exit_code=2)
+        self.refuse(["2 processors and 1 thread,"], "--input", self.digit_input(3), "--affinity", pairs, "--threads", "1",
+                    exit_code=2)
+        self.refuse(["found processor 1024, expected one below 1024"], "--input", self.digit_input(3), "--affinity",
+                    "1024", exit_code=2)
+        self.refuse(["at most 1024 processors"], "--input", self.digit_input(3), "--affinity", "0-1023,0", exit_code=2)
         self.refuse(["OMP_PLACES"], "--input", self.digit_input(3), "--affinity", pairs, "--pool", "openmp", exit_code=2)
-        for absent in ("1023", "99999", f"{here[0]},1023"):
+        for absent in ("1023", f"{here[0]},1023"):
             self.refuse(["no thread may run on processor"], "--input", self.digit_input(3), "--affinity", absent)
 
     def test_labels(self):

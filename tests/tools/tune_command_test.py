@@ -248,6 +248,8 @@ class Calibrate(CommandTest):
         self.refused(2, ["found neither"], "tune", DIGITS)
         self.refused(2, ["--with: found without --calibrate"], "tune", DIGITS, "--log", path, "--with", DIGITS)
         self.refused(2, ["--threads 2, expected 1"], "tune", DIGITS, "--calibrate", path, "--threads", "2")
+        self.refused(2, ["2 processors after --affinity, expected 1"], "tune", DIGITS, "--calibrate", path, "--affinity",
+                     "0,0")
         self.refused(2, ["found --target-file"], "tune", DIGITS, "--calibrate", path, "--target-file", path)
         self.refused(1, ["clock '2' of 'cpu'"], "tune", DIGITS, "--calibrate", path, "--target", "cpu,clock=2")
         for target, expected in (("cpu,arch=cortex-m4", "expected one for this machine"), ("cpu,isa=sse41", "pack them for one target")):

@@ -375,7 +375,10 @@ uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t byt
 }
 
 uint64_t cpu_pj(const CpuCosts& costs, uint64_t ns) {
-  return mul_div(ns, costs.clock_khz * costs.pj_per_cycle, kMillion);
+  const uint128 per_ms = static_cast<uint128>(costs.clock_khz) * costs.pj_per_cycle;
+  if (per_ms != 0 && ns > ~uint128{0} / per_ms) return kMaxNs;  // a target file may say anything
+  const uint128 pj = per_ms * ns / kMillion;
+  return pj > kMaxNs ? kMaxNs : static_cast<uint64_t>(pj);
 }
 
 uint64_t copy_ns(const CpuCosts& costs, uint64_t bytes) {

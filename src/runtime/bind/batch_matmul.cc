@@ -63,7 +63,7 @@ uint64_t work(const BatchMatmulArgs& args) {
 
 constexpr KernelVariant kVariants[] = {
 // Each call packs weights.
-#define QPLAN_VARIANT(name, isa) with_repeated_work(QPLAN_VARIANT_ROW(BatchMatmulArgs, name, isa)),
+#define QPLAN_VARIANT(name, isa) with_packed_weights(QPLAN_VARIANT_ROW(BatchMatmulArgs, name, isa)),
     QPLAN_BATCH_MATMUL_VARIANTS
 #undef QPLAN_VARIANT
 };

@@ -99,7 +99,7 @@ struct LayersUpTo {
   }
   static constexpr KernelVariant choice(const char* name) {
     KernelVariant choice = make_variant<CascadeArgs, accepts, scratch_bytes, work_items, run>(name, kIsa);
-    choice.calls_repeat_work = true;
+    choice.repeated_work = RepeatedWork::kBorderRows;
     return with_knobs(choice, kCascadeKnobs);
   }
 };

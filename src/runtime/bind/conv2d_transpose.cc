@@ -35,7 +35,7 @@ qplan_status bind(const StepView& step, bool check, Conv2dTransposeArgs& args, E
 
 constexpr KernelVariant kVariants[] = {
 // Each call sums up the weights.
-#define QPLAN_VARIANT(name, isa) with_repeated_work(QPLAN_VARIANT_ROW(Conv2dTransposeArgs, name, isa)),
+#define QPLAN_VARIANT(name, isa) with_packed_weights(QPLAN_VARIANT_ROW(Conv2dTransposeArgs, name, isa)),
     QPLAN_CONV2D_TRANSPOSE_VARIANTS
 #undef QPLAN_VARIANT
 };

@@ -112,6 +112,13 @@ TEST(CpuCosts, HugeWorkDoesNotOverflow) {
   const CpuCosts costs = costs_of("cpu,arch=cortex-m,clock=1kHz");
   EXPECT_EQ(cpu_ns(costs, CpuWork::kConvolution, uint64_t{1} << 50, uint64_t{1} << 50, 0), uint64_t{1} << 60);
   EXPECT_EQ(mul_div(UINT64_MAX, UINT64_MAX, 1), uint64_t{1} << 60);
+  // The most that a target file may say: 10^12 kHz and 10^9 pJ, whose product has 70 bits.
+  CpuCosts hostile = costs;
+  hostile.clock_khz = 1'000'000'000'000;
+  hostile.pj_per_cycle = 1'000'000'000;
+  EXPECT_EQ(cpu_pj(hostile, 1), 1'000'000'000'000'000u);
+  EXPECT_EQ(cpu_pj(hostile, 2000), uint64_t{1} << 60);
+  EXPECT_EQ(cpu_pj(hostile, uint64_t{1} << 60), uint64_t{1} << 60);
 }
 
 TEST(CpuCosts, TheKindOfWorkFollowsTheOperator) {

@@ -51,7 +51,12 @@ TEST(Families, VariantsThatPackWeightsInEachCallRepeatWork) {
   for (const KernelFamily* family : {&kBatchMatmulFamily, &kConv2dTransposeFamily}) {
     for (uint32_t i = 0; i < family->num_variants; ++i) {
       const KernelVariant& variant = family->variants[i];
-      EXPECT_EQ(variant.calls_repeat_work, variant.isa != QPLAN_ISA_REFERENCE) << variant.name;
+      const bool is_reference = variant.isa == QPLAN_ISA_REFERENCE;
+      EXPECT_EQ(variant.repeated_work, is_reference ? RepeatedWork::kNone : RepeatedWork::kPackedWeights)
+          << variant.name;
+      for (const bool is_uneven : {false, true}) {
+        EXPECT_EQ(tasks_per_worker(variant, is_uneven), is_reference ? 4u : 1u) << variant.name;
+      }
     }
   }
 }
