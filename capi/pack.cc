@@ -142,6 +142,28 @@ void check_no_custom_operators(const qplan::format::PlanView& view) {
   }
 }
 
+std::string label_of(uint32_t plan) { return "link: plan " + std::to_string(plan); }
+
+// The entry at `at`; next: the one after it.
+qplan_linked_plan linked_plan(uint32_t index, const uint8_t* at, const uint8_t** next) {
+  const auto& from = *reinterpret_cast<const qplan_linked_plan*>(at);
+  const auto refuse = [&](const std::string& what) {
+    qplan::fail(QPLAN_INVALID_ARGUMENT, label_of(index) + ": " + what);
+  };
+  constexpr uint32_t kUnit = alignof(qplan_linked_plan);
+  if (from.struct_size == 0 || from.struct_size % kUnit != 0) {
+    refuse("struct_size is " + std::to_string(from.struct_size) + ", expected a multiple of " +
+           std::to_string(kUnit) + ", as the " + std::to_string(sizeof(qplan_linked_plan)) +
+           " of this version");
+  }
+  *next = at + from.struct_size;
+  const qplan_linked_plan plan = qplan::known_fields(&from);
+  if (plan.reserved != 0) refuse("reserved is " + std::to_string(plan.reserved) + ", expected 0");
+  if (plan.plan == nullptr) refuse("plan is NULL");
+  if (plan.name == nullptr) refuse("name is NULL");
+  return plan;
+}
+
 void hand_over(const std::vector<qplan::emit::EmittedFile>& files, qplan_write_file_fn write, void* user) {
   for (const qplan::emit::EmittedFile& file : files)
     write(user, file.name.c_str(), file.text.data(), file.text.size());
@@ -171,17 +193,15 @@ qplan_status qplan_link_c(const qplan_linked_plan* plans, uint32_t num_plans,
     std::vector<qplan::emit::LinkedPlan> linked;
     const auto* entry = reinterpret_cast<const uint8_t*>(plans);
     for (uint32_t i = 0; i < num_plans; ++i) {
-      const auto* from = reinterpret_cast<const qplan_linked_plan*>(entry);
-      if (from->struct_size < sizeof(qplan_linked_plan)) {
-        qplan::fail(QPLAN_INVALID_ARGUMENT, "link: struct_size of plan " + std::to_string(i) + " is " +
-                                                std::to_string(from->struct_size) + ", expected sizeof");
+      const qplan_linked_plan plan = linked_plan(i, entry, &entry);
+      const std::span<const uint8_t> bytes(static_cast<const uint8_t*>(plan.plan), plan.size);
+      try {
+        check_no_custom_operators(readers.emplace_back(bytes).view());
+      } catch (const qplan::PackError& failure) {
+        qplan::fail(failure.status(),
+                    label_of(i) + " '" + qplan::printable(std::string(plan.name)) + "': " + failure.what());
       }
-      if (from->name == nullptr)
-        qplan::fail(QPLAN_INVALID_ARGUMENT, "link: name of plan " + std::to_string(i) + " is NULL");
-      const std::span<const uint8_t> bytes = qplan::bytes_of(from->plan, from->size, "plan");
-      check_no_custom_operators(readers.emplace_back(bytes).view());
-      linked.push_back({readers.back().view(), bytes, from->name});
-      entry += from->struct_size;
+      linked.push_back({readers.back().view(), bytes, plan.name});
     }
     hand_over(qplan::emit::emit_linked(linked, {known.name, known.aot != 0, known.isa}), write, user);
   });

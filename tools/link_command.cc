@@ -1,7 +1,9 @@
 // qplan link: several plans that run one after another in one memory.
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,58 +31,85 @@ struct LinkOptions {
   bool json = false;
 };
 
-// Bytes on a device whose pointers have so many bits ("32_bit").
+// Bytes on a device whose pointers have so many bits.
 struct Sizes {
-  uint64_t kept = 0;   // by the models, each for itself
-  uint64_t arena = 0;  // the most that one of them takes
+  uint64_t kept = 0;   // by models, each for itself
+  uint64_t arena = 0;  // that models take of the arena: the most of them
   uint64_t apart = 0;  // of models that share nothing
 };
+struct Model {
+  std::string name;
+  std::map<std::string, Sizes> sizes;  // by width
+};
+constexpr const char* kWidths[] = {"32_bit", "64_bit"};
 
-Sizes sizes_of(const std::vector<Json>& memories, const std::string& width) {
-  Sizes sizes;
-  for (const Json& memory : memories) {
+// The figures of the array form.
+Model model_of(const std::string& name, const Json& memory) {
+  Model model = {name, {}};
+  for (const std::string width : kWidths) {
     const Json& shared = memory.at("shared_arena").at(width);
-    sizes.kept += shared.at("kept_bytes").get<uint64_t>();
-    sizes.arena = std::max(sizes.arena, shared.at("arena_bytes").get<uint64_t>());
-    sizes.apart += memory.at("session_bytes").at(width).at("1").get<uint64_t>();
+    model.sizes[width] = {shared.at("kept_bytes").get<uint64_t>(), shared.at("arena_bytes").get<uint64_t>(),
+                          memory.at("session_bytes").at(width).at("1").get<uint64_t>()};
   }
-  return sizes;
+  return model;
 }
 
-std::string bits_of(const std::string& width) { return width.substr(0, 2) + " bit"; }
+// The value of a macro that is the same for all widths.
+uint64_t defined_value(const EmittedFiles& files, const std::string& file, const std::string& macro) {
+  const std::string define = "\n#define " + macro + " ";
+  for (const auto& [name, text] : files) {
+    const size_t at = name == file ? text.find(define) : std::string::npos;
+    if (at != std::string::npos) return std::stoull(text.substr(at + define.size(), 20));
+  }
+  throw Failure("link: '" + file + "' does not define '" + macro + "'; this is a defect of qplan");
+}
+
+// The figures of direct calls, whose memory is the same on all devices. A model alone has its states in what
+// is the arena here.
+Model model_of(const std::string& name, const EmittedFiles& files) {
+  std::string upper = name;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const uint64_t arena = defined_value(files, name + ".h", upper + "_ARENA_BYTES");
+  const Sizes sizes = {defined_value(files, name + ".h", upper + "_MEMORY_BYTES"), arena, arena};
+  return {name, {{kWidths[0], sizes}, {kWidths[1], sizes}}};
+}
+
+Sizes sizes_of(const std::vector<Model>& models, const std::string& width) {
+  Sizes all;
+  for (const Model& model : models) {
+    const Sizes& sizes = model.sizes.at(width);
+    all = {all.kept + sizes.kept, std::max(all.arena, sizes.arena), all.apart + sizes.apart};
+  }
+  return all;
+}
 
 // kws: keeps 1,184 bytes and takes 8,288 of the arena; 9,472 alone
 // arena: 32,032 bytes, with what is kept 35,216; apart 43,504
-std::string page_of(const std::vector<std::string>& names, const std::vector<Json>& memories) {
-  std::string page;
-  for (const std::string width : {"32_bit", "64_bit"}) {
-    page += bits_of(width) + ", one worker:\n";
-    for (size_t i = 0; i < names.size(); ++i) {
-      const Json& shared = memories[i].at("shared_arena").at(width);
-      page += "  " + names[i] + ": keeps " + grouped(shared.at("kept_bytes").get<uint64_t>()) +
-              " bytes and takes " + grouped(shared.at("arena_bytes").get<uint64_t>()) + " of the arena; " +
-              grouped(memories[i].at("session_bytes").at(width).at("1").get<uint64_t>()) + " alone\n";
-    }
-    const Sizes sizes = sizes_of(memories, width);
-    page += "  arena " + grouped(sizes.arena) + " bytes, with what is kept " +
-            grouped(sizes.arena + sizes.kept) + "; apart " + grouped(sizes.apart) + "\n";
+std::string page_of(const std::vector<Model>& models, const std::string& width, const std::string& title) {
+  std::string page = title + ":\n";
+  for (const Model& model : models) {
+    const Sizes& sizes = model.sizes.at(width);
+    page += "  " + model.name + ": keeps " + grouped(sizes.kept) + " bytes and takes " +
+            grouped(sizes.arena) + " of the arena; " + grouped(sizes.apart) + " alone\n";
   }
-  return page;
+  const Sizes sizes = sizes_of(models, width);
+  return page + "  arena " + grouped(sizes.arena) + " bytes, with what is kept " +
+         grouped(sizes.arena + sizes.kept) + "; apart " + grouped(sizes.apart) + "\n";
 }
 
-Json json_of(const LinkOptions& options, const std::vector<std::string>& names,
-             const std::vector<Json>& memories) {
+Json json_of(const LinkOptions& options, const std::vector<Model>& models) {
   Json json = {{"plans", Json::array()}};
-  for (size_t i = 0; i < names.size(); ++i) {
-    Json plan = {{"name", names[i]}, {"plan", options.plans[i]}};
-    for (const std::string width : {"32_bit", "64_bit"}) {
-      plan[width] = memories[i].at("shared_arena").at(width);
-      plan[width]["session_bytes"] = memories[i].at("session_bytes").at(width).at("1");
+  for (size_t i = 0; i < models.size(); ++i) {
+    Json plan = {{"name", models[i].name}, {"plan", options.plans[i]}};
+    for (const std::string width : kWidths) {
+      const Sizes& sizes = models[i].sizes.at(width);
+      plan[width] = {
+          {"kept_bytes", sizes.kept}, {"arena_bytes", sizes.arena}, {"session_bytes", sizes.apart}};
     }
     json["plans"].push_back(std::move(plan));
   }
-  for (const std::string width : {"32_bit", "64_bit"}) {
-    const Sizes sizes = sizes_of(memories, width);
+  for (const std::string width : kWidths) {
+    const Sizes sizes = sizes_of(models, width);
     json["shared"][width] = {{"arena_bytes", sizes.arena},
                              {"kept_bytes", sizes.kept},
                              {"bytes", sizes.arena + sizes.kept},
@@ -114,7 +143,7 @@ void run(const LinkOptions& options) {
   if (!options.directory.empty()) check_output_directory(options.directory);
   std::deque<PlanFile> plans;
   std::vector<std::string> names;
-  std::vector<Json> memories;
+  std::vector<Model> models;
   for (const std::string& path : options.plans) {
     const PlanFile& plan = plans.emplace_back(path);
     names.push_back(identifier_of(path));
@@ -125,20 +154,27 @@ void run(const LinkOptions& options) {
                     "': its steps run on a device, whose memory no other plan can use meanwhile; "
                     "pack the model with --target cpu,...");
     }
-    const size_t areas = facts.at("memory").at("areas").size();
-    if (areas != 0) {
-      throw Failure("'" + path + "': the plan has activations in " + std::to_string(areas + 1) +
-                    " memory areas, of which none can be shared; pack the model without areas");
-    }
-    memories.push_back(facts.at("memory"));
+    const Json& shared = facts.at("memory").at("shared_arena");
+    if (shared.contains("refusal"))
+      throw Failure("'" + path + "': " + shared.at("refusal").get<std::string>());
+    models.push_back(model_of(names.back(), facts.at("memory")));
+  }
+  EmittedFiles files;
+  if (!options.directory.empty()) files = emit(options, plans, names);
+  if (options.aot) {
+    models.clear();
+    for (const std::string& name : names) models.push_back(model_of(name, files));
   }
   if (options.json) {
-    print(json_page(json_of(options, names, memories)));
-  } else if (!options.aot) {
-    print(page_of(names, memories));
+    print(json_page(json_of(options, models)));
+  } else if (options.aot) {
+    print(page_of(models, kWidths[0], "direct calls"));
+  } else {
+    print(page_of(models, kWidths[0], "32 bit, one worker") +
+          page_of(models, kWidths[1], "64 bit, one worker"));
   }
   if (options.directory.empty()) return;
-  const std::string wrote = write_emitted(emit(options, plans, names), options.directory);
+  const std::string wrote = write_emitted(files, options.directory);
   if (!options.json) print(wrote);
 }
 
@@ -148,14 +184,22 @@ void add_link_command(CLI::App& app) {
   auto options = std::make_shared<LinkOptions>();
   CLI::App* command =
       app.add_subcommand("link", "Let several plans share memory: they run one after another");
-  command->add_option("PLAN", options->plans, "Plan files")->required()->expected(2, 255)->type_name("");
-  command->add_option("-o,--output", options->directory, "Folder for C of all plans and the arena")
+  command->add_option("PLAN", options->plans, "Two or more plan files")
+      ->required()
+      ->expected(-2)
+      ->type_name("");
+  command
+      ->add_option("-o,--output", options->directory, "Write all plans and the arena as C into this folder")
       ->type_name("DIR");
-  command->add_option("--name", options->name, "Of the arena and its files (default: arena)")
+  command->add_option("--name", options->name, "The name of the arena and its files (default: arena)")
       ->type_name("NAME");
-  command->add_flag("--aot", options->aot, "With -o: direct calls of the kernels, as `emit-c --aot`");
-  command->add_option("--isa", options->isa, "With --aot: as of `emit-c`")->type_name("ISA");
-  command->add_flag("--json", options->json, "The figures as JSON");
+  command->add_flag("--aot", options->aot,
+                    "With -o: each plan is written as direct calls of the kernels, as `emit-c --aot` does");
+  command
+      ->add_option("--isa", options->isa,
+                   "With --aot: the instruction set of the kernels, as `emit-c --isa` takes it")
+      ->type_name("ISA");
+  command->add_flag("--json", options->json, "Print the figures as JSON");
   command->footer(
       "Without -o, prints what each plan keeps from run to run, its states included, and what it takes of "
       "the\n"

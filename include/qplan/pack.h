@@ -172,15 +172,17 @@ QPLAN_API qplan_status qplan_emit_c(const void* plan, size_t size, const qplan_e
                                     qplan_write_file_fn write, void* user, qplan_error* error);
 /* A plan among those whose models share an arena. */
 typedef struct qplan_linked_plan {
-  uint32_t struct_size;
-  uint32_t reserved;
+  uint32_t struct_size; /* a multiple of the size of a pointer */
+  uint32_t reserved;    /* 0 */
   const void* plan;
   size_t size;
   const char* name; /* of the model's functions and files; an identifier of C */
 } qplan_linked_plan;
 /* Several plans as C99 whose models run one after another in one arena: the files of qplan_emit_c for each,
- * and NAME.h and NAME.c of the arena, with options->name. options as there. Entries of plans have the
- * caller's struct_size. QPLAN_INVALID_ARGUMENT where two names are the same; the errors of qplan_emit_c. */
+ * and NAME.h and NAME.c of the arena, with options->name. options as there. Entries of plans follow each
+ * other by the caller's struct_size; fields beyond it count as 0. QPLAN_INVALID_ARGUMENT where two names are
+ * the same, or two of the headers would define one macro; the errors of qplan_emit_c, with the plan's
+ * position. */
 QPLAN_API qplan_status qplan_link_c(const qplan_linked_plan* plans, uint32_t num_plans,
                                     const qplan_emit_options* options, qplan_write_file_fn write, void* user,
                                     qplan_error* error);

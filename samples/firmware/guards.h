@@ -1,6 +1,6 @@
 /* Bytes before and after a model's memory that nothing may write. CMakeLists.txt gives each memory a section
- * of its own,
- * ".guarded.1" and so on, which the linker's script sorts by name: the guards are the sections between. */
+ * of its own, ".guarded.1" and so on, which the linker's script sorts by name: the guards are the sections
+ * between. */
 #ifndef SAMPLES_FIRMWARE_GUARDS_H_
 #define SAMPLES_FIRMWARE_GUARDS_H_
 

@@ -92,9 +92,10 @@ void place_kept_steps([[maybe_unused]] uint8_t* at, [[maybe_unused]] Session* se
   }
 }
 
-// All sizes fit size_t: check_memories compared them with real memories.
+// All sizes fit size_t: check_memories compared them with real memories. activations: of the main bank, with
+// the scratch after them.
 Session* place_session(const PlanView& plan, const SessionOptions& options, const Needs& needs,
-                       const qplan_memory* memories, PlaceRegions place_npu) {
+                       const qplan_memory* memories, uint8_t* activations, PlaceRegions place_npu) {
   auto* base = static_cast<uint8_t*>(memories[0].base);
   const format::MemoryLayout& layout = needs.layout;
   Session* session = new (base) qplan_session();
@@ -105,12 +106,11 @@ Session* place_session(const PlanView& plan, const SessionOptions& options, cons
   place_kept_steps(base + layout.kept, session);
   session->data = reinterpret_cast<void**>(base + layout.tensors);
   session->num_data = kKeepsArgs ? plan.num_tensors() : needs.num_leading_tensors;
-  session->scratch = base + layout.scratch;
+  session->scratch = activations + (layout.scratch - layout.arena);
   session->main_bytes = static_cast<size_t>(layout.total);
   for (uint32_t i = 0; i < needs.count; ++i) {
     const uint32_t bank = needs.need[i].bank;
-    session->arenas[bank] =
-        bank == plan.main_bank() ? base + layout.arena : static_cast<uint8_t*>(memories[i].base);
+    session->arenas[bank] = bank == plan.main_bank() ? activations : static_cast<uint8_t*>(memories[i].base);
     session->memory_bytes += needs.need[i].size;
   }
   session->platform = options.platform;
@@ -128,7 +128,8 @@ __attribute__((noinline)) qplan_status place(const PlanView& plan, const Session
       check_memories(plan, needs, memories, num_memories, error) != QPLAN_OK) {
     return error->status();
   }
-  *placed = place_session(plan, options, needs, memories, place_npu);
+  auto* const activations = static_cast<uint8_t*>(memories[0].base) + needs.layout.arena;
+  *placed = place_session(plan, options, needs, memories, activations, place_npu);
   return QPLAN_OK;
 }
 
@@ -153,10 +154,8 @@ __attribute__((noinline)) qplan_status place_in_arena(const PlanView& plan, cons
   needs.need[1] = {bank, uint32_t{format::kArenaAlignment}, shared.arena};
   const qplan_memory memories[] = {own, arena};
   if (check_memories(plan, needs, memories, 2, error) != QPLAN_OK) return error->status();
-  Session* session = place_session(plan, options, needs, memories, nullptr);
   auto* const activations = static_cast<uint8_t*>(arena.base);
-  session->arenas[bank] = activations;
-  session->scratch = activations + (layout.scratch - layout.arena);
+  Session* session = place_session(plan, options, needs, memories, activations, nullptr);
   session->main_bytes = static_cast<size_t>(shared.own);
   *states = static_cast<uint8_t*>(own.base) + shared.states;
   *placed = session;

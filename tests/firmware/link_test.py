@@ -5,6 +5,7 @@ usage: link_test.py QPLAN LIBQPLAN BUILD_DIR    (run by ctest)
 """
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -63,6 +64,96 @@ int main(int argc, char **argv) {
   if (digits_run() != 0) return 3;
   if (calls == 0 || calls != refusals) return 4;
   fwrite(digits_output(0), 1, DIGITS_OUTPUT0_BYTES, stdout);
+  return 0;
+}
+"""
+
+# A model of two inputs, and one that takes the arena in between. Every check that fails returns its line.
+TWO_MODEL = """#[version = "0.0.5"]
+def @main(%x: Tensor[(4), int8], %y: Tensor[(4), int8]) {
+  qnn.add(%x, %y, 1f, 0, 1f, 0, 1f, 0)
+}
+"""
+TWO_HEAD = """
+#include <string.h>
+#include "arena.h"
+#include "other.h"
+#include "two.h"
+#define CHECK(condition) do { if (!(condition)) return __LINE__; } while (0)
+static int gives(int expected) { return two_output(0) != NULL && ((const signed char *)two_output(0))[3] == expected; }
+static void write_two(int index, int value) { memset(two_input(index), value, TWO_INPUT0_BYTES); }
+"""
+TWO_MAIN = TWO_HEAD + """
+static int other_turn(void) {
+  memset(other_input(0), 100, OTHER_INPUT0_BYTES);
+  memset(other_input(1), 10, OTHER_INPUT1_BYTES);
+  return other_run() == 0 && ((const signed char *)other_output(0))[0] == 110;
+}
+int main(void) {
+  CHECK(two_init() == 0 && other_init() == 0);
+  CHECK(two_init() == 0 && two_run() == -2 && two_output(0) == NULL); /* init alone brings no input */
+  write_two(0, 1);
+  CHECK(two_run() == -2); /* one of two inputs */
+  CHECK(other_turn());
+  write_two(1, 2);
+  CHECK(two_output(0) == NULL && two_run() == -2 && two_output(0) == NULL); /* input 0 is gone */
+  write_two(0, 1);
+  CHECK(two_run() == 0 && gives(3));
+  CHECK(two_run() == 0 && gives(3)); /* no other model has written to the inputs */
+  CHECK(other_input(OTHER_INPUTS) == NULL && other_input(99) == NULL && gives(3)); /* no such input: nothing happens */
+  CHECK(other_run() == -2 && gives(3));
+  write_two(0, 5);
+  CHECK(two_output(0) == NULL); /* an output may be where an input is */
+  CHECK(two_run() == 0);
+  CHECK(gives(7));
+  CHECK(other_init() == 0 && two_run() == -2 && two_output(0) == NULL); /* its init may write to the arena */
+  CHECK(other_turn() && two_run() == -2);
+  write_two(0, 4);
+  write_two(1, 4);
+  CHECK(two_init() == 0 && two_run() == -2);
+  return 0;
+}
+"""
+# An interrupt takes the arena at any one instruction of a run: x86's trap flag calls the handler after each.
+TRAP_MAIN = TWO_HEAD + """
+#include <signal.h>
+static volatile int countdown, taken;
+static void on_trap(int number) {
+  (void)number;
+  if (countdown == 0 || --countdown != 0) return;
+  if (other_input(0) == NULL || other_input(1) == NULL) return;
+  memset(other_input(0), 77, OTHER_INPUT0_BYTES);
+  memset(other_input(1), 77, OTHER_INPUT1_BYTES);
+  taken = 1;
+}
+static void trap(void) { __asm__ volatile("pushfq; orq $256, (%%rsp); popfq" ::: "memory", "cc"); }
+static void untrap(void) { __asm__ volatile("pushfq; andq $-257, (%%rsp); popfq" ::: "memory", "cc"); }
+int main(void) {
+  int at, status, count = 0, lost = 0, refused = 0, later = 0;
+  CHECK(signal(SIGTRAP, on_trap) != SIG_ERR);
+  CHECK(two_init() == 0 && other_init() == 0);
+  for (at = 0; at <= count; at += at == 150 && count > 400 ? count - 300 : 1) { /* where a run begins and ends */
+    write_two(0, 1);
+    write_two(1, 2);
+    taken = 0;
+    countdown = at == 0 ? 1000000000 : at;
+    trap();
+    status = two_run();
+    untrap();
+    if (at == 0) count = 1000000000 - countdown;
+    countdown = 0;
+    if (status != 0) { /* before the run begins: inputs are gone */
+      CHECK(status == -2 && taken && two_output(0) == NULL && refused == 0);
+      ++lost;
+    } else if (!taken) { /* while it runs */
+      CHECK(gives(3) && later == 0);
+      refused += at != 0;
+    } else { /* after it: outputs are gone */
+      CHECK(two_output(0) == NULL && refused != 0);
+      ++later;
+    }
+  }
+  CHECK(lost > 3 && refused > 100 && later > 3);
   return 0;
 }
 """
@@ -134,6 +225,43 @@ class Native(unittest.TestCase):
                 _, program = self.build(form, HOOK_MAIN, "-include", header)
                 self.assertEqual(run(program, DIGIT_INPUT, binary=True), read(DIGIT_OUTPUT))
 
+    def link_two(self):
+        return [pack(self.folder, name, write(os.path.join(self.folder, name + ".relay"), TWO_MODEL), "cpu")
+                for name in ("two", "other")]
+
+    def test_a_model_runs_only_where_all_its_inputs_are(self):
+        self.plans = self.link_two()
+        for form in FORMS:
+            with self.subTest(form):
+                _, program = self.build(form, TWO_MAIN)
+                run(program)
+
+    def test_an_interrupt_in_a_run_gets_no_arena_and_one_before_it_is_noticed(self):
+        if platform.machine() != "x86_64":
+            self.skipTest("single steps are those of x86-64")
+        self.plans = self.link_two()
+        for form in FORMS:
+            with self.subTest(form):
+                _, program = self.build(form, TRAP_MAIN, "-D_DEFAULT_SOURCE", "-O1", "-mno-red-zone")
+                run(program)
+
+    def test_figures_of_direct_calls_are_those_of_the_written_files(self):
+        code = os.path.join(self.folder, "c-figures")
+        figures = json.loads(run(QPLAN, "link", *self.plans, "--json", "--aot", "-o", code))
+        for plan in figures["plans"]:
+            upper, header = plan["name"].upper(), plan["name"] + ".h"
+            alone = os.path.join(self.folder, "c-alone")
+            shutil.rmtree(alone, ignore_errors=True)
+            run(QPLAN, "emit-c", plan["plan"], "-o", alone, "--aot")
+            for width in ("32_bit", "64_bit"):
+                self.assertEqual(plan[width], {"kept_bytes": macro(code, header, upper + "_MEMORY_BYTES"),
+                                               "arena_bytes": macro(code, header, upper + "_ARENA_BYTES"),
+                                               "session_bytes": macro(alone, header, upper + "_MEMORY_BYTES")})
+        self.assertEqual(figures["shared"]["32_bit"]["arena_bytes"], macro(code, "arena.h", "ARENA_BYTES"))
+        page = run(QPLAN, "link", *self.plans, "--aot", "-o", code)
+        self.assertIn(f"direct calls:\n  digits: keeps {figures['plans'][0]['32_bit']['kept_bytes']:,} bytes and takes "
+                      f"{figures['plans'][0]['32_bit']['arena_bytes']:,} of the arena", page)
+
     def test_figures_are_those_of_the_written_files(self):
         figures = json.loads(run(QPLAN, "link", *self.plans, "--json"))
         code = link(self.folder, self.plans, "array")
@@ -167,6 +295,12 @@ class Native(unittest.TestCase):
         status, text = refused(QPLAN, "link", self.plans[0], os.path.join(self.folder, "digits_plan.qplan"), "-o", out)
         self.assertEqual(status, 1)
         self.assertIn("two models would write 'digits_plan.c'", text)
+        for name, other, defined in (("digits_arena", "digits", "DIGITS_ARENA_BYTES"), ("states_memory", "states", "STATES_MEMORY_BYTES"),
+                                     ("digits_input0", "digits", "DIGITS_INPUT0_BYTES")):
+            status, text = refused(QPLAN, "link", *self.plans, "-o", out, "--name", name)
+            self.assertEqual(status, 1)
+            self.assertIn(f"link: '{other}.h' and '{name}.h' would both define '{defined}'; rename a plan's file, or pass another "
+                          "--name for the arena", text)
         device = pack(self.folder, "device", DIGITS, "vta, cpu", "--no-cost-gate")
         status, text = refused(QPLAN, "link", self.plans[0], device)
         self.assertEqual(status, 1)

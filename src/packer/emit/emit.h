@@ -54,17 +54,18 @@ std::vector<EmittedFile> emit_linked(std::span<const LinkedPlan> plans, const Em
 // ---- parts of both forms ----
 // QPLAN_YIELD is called after pieces of so many elementary operations, at most twice as many (docs/work.md).
 inline constexpr uint32_t kYieldWork = 1u << 17;
-// The header: sizes, descriptors of inputs and outputs, the functions. memory_bytes: expressions of C.
 // The plan's ARENA banks after the first: memory areas that have activations alone.
 std::vector<uint32_t> other_areas(const format::PlanView& view);
 // "area1": of the one at position 0 of other_areas.
 std::string area_name(size_t position);
 // The memories of areas, each with attributes that a macro sets. memory: of the first one.
 std::string area_arrays(const format::PlanView& view, const EmitOptions& options, const std::string& memory);
+// Bytes as expressions of C, by the size of pointers.
 struct HeaderFigures {
   std::string memory_32_bit, memory_64_bit;  // bytes that are the model's own
   std::string arena_32_bit, arena_64_bit;    // bytes of the shared arena; empty: there is none
 };
+// The header: sizes, descriptors of inputs and outputs, the functions.
 std::string header_text(const format::PlanView& view, const EmitOptions& options,
                         const HeaderFigures& figures);
 std::string upper_case(const std::string& name);

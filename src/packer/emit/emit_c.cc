@@ -262,10 +262,11 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
                 ") < 0) return -2;\n  return qplan_firmware_init_in_arena(&model, memory, sizeof(memory), ",
                 arena, "_memory, ", upper, "_ARENA_BYTES);\n}\n\n");
     text += cat("int32_t ", name, "_run(void) {\n  int32_t status;\n  if (", arena, "_begin(", model,
-                ") < 0) return -2;\n  status = RUN();\n  ", arena, "_end();\n  return status;\n}\n\n");
+                ") < 0) return -2;\n  status = RUN();\n  ", arena, "_end(status);\n  return status;\n}\n\n");
     if (has_states(view)) text += reset;
-    text += cat("void *", name, "_input(uint32_t index) {\n  return ", arena, "_take(", model,
-                ") < 0 ? NULL : ", input, ";\n}\n\n");
+    text +=
+        cat("void *", name, "_input(uint32_t index) {\n  void *const bytes = ", input,
+            ";\n  return bytes == NULL || ", arena, "_ask(", model, ", index) < 0 ? NULL : bytes;\n}\n\n");
     text += cat("const void *", name, "_output(uint32_t index) {\n  return ", arena, "_has(", model, ") ? ",
                 output, " : NULL;\n}\n");
     return text;
@@ -400,15 +401,15 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
   text += cat("/* The bytes of an input, to be written before each run; NULL beyond the last one",
               has_arena ? " and while a model runs" : "", ". */\nvoid *", options.name,
               "_input(uint32_t index);\n");
-  text += cat("/* 0, or a negative status", has_arena ? ": -2 where another model has the arena" : "",
+  text += cat("/* 0, or a negative status", has_arena ? ": -2 where an input is not there" : "",
               ". */\nint32_t ", options.name, "_run(void);\n");
   if (has_states(view)) {
     text += cat("/* What the model keeps from run to run becomes what it is after init. */\nvoid ",
                 options.name, "_reset_state(void);\n");
   }
   text += cat("/* The bytes of an output, until the next run",
-              has_arena ? "; NULL where another model has the arena" : "", ". */\nconst void *", options.name,
-              "_output(uint32_t index);\n");
+              has_arena ? " or call of _input; NULL where there is none" : "", ". */\nconst void *",
+              options.name, "_output(uint32_t index);\n");
   text += cat("\n/* What the program relies on. */\ntypedef char ", options.name,
               "_is_for_bytes_of_8_bits[((uint8_t)-1 == 255u && sizeof(float) == 4u) ? 1 : -1];\n");
   text += "\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
@@ -418,11 +419,8 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
 std::vector<EmittedFile> emit_model(const PlanView& view, std::span<const uint8_t> plan,
                                     const EmitOptions& options, ArenaBytes* arena) {
   check_name(options.name);
-  if (!options.arena.empty() && !other_areas(view).empty()) {
-    throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    cat("the plan has activations in ", other_areas(view).size() + 1,
-                        " memory areas, of which none can be shared; pack the model without areas"));
-  }
+  const std::string refusal = options.arena.empty() ? "" : inspect::arena_refusal(view);
+  if (!refusal.empty()) throw PackError(QPLAN_MODEL_UNSUPPORTED, refusal);
   if (options.is_aot) return emit_direct_calls(view, options, arena);
   const SessionBytes small = session_bytes(view, 4, !options.arena.empty());
   const SessionBytes large = session_bytes(view, 8, !options.arena.empty());

@@ -148,7 +148,7 @@ static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint
 constexpr uintptr_t kMemory = uintptr_t{1} << 40;
 // States of a model that shares its memory.
 constexpr uintptr_t kKept = uintptr_t{1} << 41;
-// Memory area i + 1, and the most bytes that one has.
+// Memory area i + 1, and the most bytes that an area has, the first one too.
 constexpr uint64_t kMaxAreaBytes = uint64_t{1} << 40;
 constexpr uintptr_t address_of_area(size_t i) { return (i + 2) * (uintptr_t{1} << 41); }
 
@@ -162,9 +162,12 @@ class DirectCalls {
         areas_(other_areas(view)),
         isa_(choose_isa()),
         forms_(form_variants(view, isa_, true)) {
-    for (const uint32_t bank : areas_) {
-      if (view.bank(bank).size() > kMaxAreaBytes)
-        throw PackError(QPLAN_MODEL_UNSUPPORTED, "emit-c --aot: a memory area has more than 2^40 bytes");
+    for (uint32_t i = 0; i < view.num_banks(); ++i) {
+      const format::Bank& bank = view.bank(i);
+      if (bank.kind() != format::BankKind_ARENA || bank.size() <= kMaxAreaBytes) continue;
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      cat("emit-c --aot: memory ", i, " has ", bank.size(),
+                          " bytes of activations, expected at most ", kMaxAreaBytes));
     }
     for (uint32_t t = 0; t < view.num_tensors(); ++t) {
       data_.push_back(view.is_constant(t) ? const_cast<void*>(view.constant_data(t))  // NOLINT: not written
@@ -178,6 +181,8 @@ class DirectCalls {
   std::vector<EmittedFile> run(ArenaBytes* arena) {
     for (uint32_t i = 0; i < main_.num_steps(); ++i) step(main_.first_step() + i);
     states();
+    find_places("input", main_.inputs(), &input_places_);
+    find_places("output", main_.outputs(), &output_places_);
     const std::string memory = cat(arena_bytes_ + scratch_bytes_, "u"), kept = cat(kept_bytes_, "u");
     *arena = {arena_bytes_ + scratch_bytes_, arena_bytes_ + scratch_bytes_};
     const std::string& name = options_.name;
@@ -481,6 +486,26 @@ class DirectCalls {
     }
   }
 
+  // Where inputs or outputs are. An output may be a constant.
+  void find_places(const char* what, const flatbuffers::Vector<uint32_t>* tensors,
+                   std::vector<std::string>* places) {
+    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
+      const uint32_t tensor = tensors->Get(i);
+      const std::string name = cat(what, i);
+      if (view_.is_constant(tensor)) {
+        const ArgsField bytes = {"bytes", "void", ArgsField::kInput, 1, 1, 0, true, 1};
+        places->push_back(pointer_text(name, bytes, static_cast<const uint8_t*>(data_[tensor])));
+        continue;
+      }
+      places->push_back(place_text(tensor));
+      if (!places->back().empty()) continue;
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      cat("emit-c --aot: ", what, " ", i, " '", view_.tensor_name(tensor), "' of ",
+                          view_.tensor(tensor).size(),
+                          " bytes is in no memory; without --aot the plan is written as an array"));
+    }
+  }
+
   // ---- files ----
 
   static std::string struct_text(uint16_t kernel) {
@@ -538,23 +563,23 @@ class DirectCalls {
                 "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
     const std::string begin =
         has_arena() ? cat("  if (", options_.arena, "_begin(", model, ") < 0) return -2;\n") : "";
-    const std::string end = has_arena() ? cat("  ", options_.arena, "_end();\n") : "";
+    const std::string end = has_arena() ? cat("  ", options_.arena, "_end(0);\n") : "";
     text += cat("int32_t ", name, "_run(void) {\n", begin, calls_, end, "  return 0;\n}\n");
-    const std::string takes = has_arena() ? cat(options_.arena, "_take(", model, ") < 0") : "";
+    const std::string takes = has_arena() ? cat(options_.arena, "_ask(", model, ", index) < 0") : "";
     const std::string lacks = has_arena() ? cat(options_.arena, "_has(", model, ") == 0") : "";
-    text += accessor("void *", "_input", takes, main_.inputs());
-    text += accessor("const void *", "_output", lacks, main_.outputs());
+    text += accessor("void *", "_input", takes, input_places_);
+    text += accessor("const void *", "_output", lacks, output_places_);
     return text;
   }
 
   // refuses: a condition of C, "" where there is none.
   std::string accessor(const char* type, const char* suffix, const std::string& refuses,
-                       const flatbuffers::Vector<uint32_t>* tensors) const {
+                       const std::vector<std::string>& places) const {
     std::string text = cat("\n", type, options_.name, suffix, "(uint32_t index) {\n");
     if (!refuses.empty()) text += cat("  if (", refuses, ") return NULL;\n");
     text += "  switch (index) {\n";
-    for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
-      text += cat("    case ", i, "u:\n      return ", place_text(tensors->Get(i)), ";\n");
+    for (size_t i = 0; i < places.size(); ++i) {
+      text += cat("    case ", i, "u:\n      return ", places[i], ";\n");
     }
     return text + "    default:\n      return NULL;\n  }\n}\n";
   }
@@ -573,6 +598,7 @@ class DirectCalls {
   std::map<std::string, std::string> variants_;   // and the struct that each reads
   std::map<const uint8_t*, std::string> arrays_;  // constants by address
   std::string constants_, tables_, calls_, resets_;
+  std::vector<std::string> input_places_, output_places_;  // expressions of C
 };
 
 }  // namespace

@@ -48,6 +48,9 @@ std::string dtype_text(const format::Tensor& tensor);  // "int8"
 // The parameters of a step by name, in the order of the schema: {"stride_h", "2"}.
 std::vector<std::pair<std::string, std::string>> step_params(const format::KernelStep& step);
 
+// Why its model can share no arena with others (`qplan link`); "" where it can.
+std::string arena_refusal(const format::PlanView& view);
+
 // SHA-256, hexadecimal, of what is executed: format version, required features, the root and the constants.
 std::string content_digest(const format::PlanView& view);
 std::string hexadecimal(const uint8_t* bytes, size_t size);

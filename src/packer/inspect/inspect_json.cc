@@ -166,6 +166,8 @@ Json metadata_json(const PlanView& view) {
 // What a session of one worker keeps for itself, states included, and what it takes of an arena that others
 // use before and after its runs (`qplan link`).
 Json shared_json(const PlanView& view, const format::Function& main) {
+  const std::string refusal = arena_refusal(view);
+  if (!refusal.empty()) return {{"refusal", refusal}};
   Json json = Json::object();
   for (const uint64_t pointer_size : {uint64_t{4}, uint64_t{8}}) {
     format::MemoryLayout layout;
@@ -363,6 +365,15 @@ Json function_json(const PlanView& view, const format::Function& function) {
 }
 
 }  // namespace
+
+std::string arena_refusal(const PlanView& view) {
+  uint32_t areas = 0;
+  for (uint32_t i = 0; i < view.num_banks(); ++i)
+    areas += view.bank(i).kind() == format::BankKind_ARENA ? 1 : 0;
+  if (areas <= 1) return "";
+  return "the plan has activations in " + std::to_string(areas) +
+         " memory areas, of which none can be shared; pack the model without areas";
+}
 
 std::string inspect_json(const PlanView& view) {
   const format::Header& header = view.header();
