@@ -82,9 +82,9 @@ class Native(unittest.TestCase):
         self.assertEqual(memory["session_bytes"]["64_bit"]["1"], self.session)
         self.assertEqual([area["bytes"] for area in memory["areas"]], [0])
 
-    def refusal(self, *areas):
+    def refusal(self, *areas, options=()):
         done = subprocess.run([QPLAN, "pack", DIGITS, "-o", os.path.join(self.folder, "none.qplan"), "--target-file",
-                               self.target(*areas)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                               self.target(*areas), *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                               check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         return done.stdout
@@ -110,7 +110,19 @@ class Native(unittest.TestCase):
         done = subprocess.run([QPLAN, "link", plan, other, "-o", os.path.join(self.folder, "none")], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn("digits.qplan': the plan has activations in 2 memory areas", done.stdout)
+        self.assertIn("digits.qplan': the plan has activations in 2 memory areas, of which none can be shared", done.stdout)
+
+    def test_max_ram_counts_all_areas(self):
+        target = self.target(("fast", self.session - 2048, 1), ("slow", 65536, 4))
+        memory = memory_of(pack(self.folder, "any", DIGITS, target))
+        session, slow = memory["session_bytes"]["64_bit"]["1"], memory["areas"][0]["bytes"]
+        self.assertGreater(session + slow, self.session, "areas take more than one memory here")
+        plan = pack(self.folder, "most", DIGITS, target, "--max-ram", str(session + slow))
+        self.assertEqual(memory_of(plan), memory)
+        text = self.refusal(("fast", self.session - 2048, 1), ("slow", 65536, 4),
+                            options=("--max-ram", str(session + slow - 1)))
+        self.assertIn(f"max_ram: the plan takes {session + slow} bytes in all memory areas, expected at most {session + slow - 1}: "
+                      f"{session} in 'fast', {slow} in 'slow'", text)
 
 
 class CortexM4(unittest.TestCase):

@@ -20,6 +20,7 @@ struct Item {
   Buffer buffer;
   uint32_t index = 0;  // in Lifetimes::buffers; of scratch, the step
   bool is_scratch = false;
+  bool has_left = false;
   uint64_t traffic = 0;  // bytes that steps read and write in one run
 };
 
@@ -33,6 +34,27 @@ bool is_used_less(const Item& a, const Item& b) {
   const double left = uses_per_byte(a), right = uses_per_byte(b);
   return left != right ? left < right : a.buffer.size > b.buffer.size;
 }
+
+// The most buffers that are in use at the same time.
+size_t most_alive(const std::vector<Buffer>& buffers) {
+  std::vector<std::pair<uint64_t, int>> changes;
+  for (const Buffer& buffer : buffers) {
+    changes.emplace_back(uint64_t{buffer.first} * 2, 1);
+    changes.emplace_back(uint64_t{buffer.last} * 2 + 1, -1);
+  }
+  std::ranges::sort(changes);
+  int64_t alive = 0, most = 0;
+  for (const auto& [time, change] : changes) {
+    alive += change;
+    most = std::max(most, alive);
+  }
+  return static_cast<size_t>(most);
+}
+
+// What all placements of a model may take: buffers and pairs that hill climbing visits, then buffers and gaps
+// that sweeps visit. Models of up to about a hundred buffers take less.
+constexpr uint64_t kMaxClimbing = 240'000'000;
+constexpr uint64_t kMaxSweeps = 4'000'000;
 
 class Spreader {
  public:
@@ -70,7 +92,7 @@ class Spreader {
     for (uint32_t b = 0; b < arena_.lifetimes.buffers.size(); ++b) {
       if (arena_.lifetimes.device[b] != kNone) continue;
       of_buffer[b] = items.size();
-      items.push_back({arena_.lifetimes.buffers[b], b, false, 0});
+      items.push_back({arena_.lifetimes.buffers[b], b, false, false, 0});
     }
     for (const ProgramStep& step : program_.steps) {
       for (const std::vector<target::TensorId>* tensors : {&step.inputs, &step.outputs}) {
@@ -82,36 +104,43 @@ class Spreader {
       }
     }
     for (uint32_t s = 0; s < arena_.scratch_sizes.size(); ++s) {
-      if (arena_.scratch_sizes[s] != 0) items.push_back({{arena_.scratch_sizes[s], s, s}, s, true, 0});
+      if (arena_.scratch_sizes[s] != 0) items.push_back({{arena_.scratch_sizes[s], s, s}, s, true, false, 0});
     }
     return items;
   }
 
-  static std::vector<Buffer> buffers_of(const std::vector<Item>& items) {
-    std::vector<Buffer> buffers;
-    for (const Item& item : items) buffers.push_back(item.buffer);
-    return buffers;
+  LiveBytes live_bytes(const std::vector<Item>& items) const {
+    LiveBytes live(static_cast<uint32_t>(program_.steps.size()), options_.alignment);
+    for (const Item& item : items) live.add(item.buffer);
+    return live;
   }
 
-  uint64_t live_bytes(const std::vector<Item>& items, uint32_t step) const {
-    uint64_t bytes = 0;
-    for (const Item& item : items) {
-      if (item.buffer.first <= step && step <= item.buffer.last)
-        bytes += round_up(item.buffer.size, options_.alignment);
-    }
-    return bytes;
+  // Whether the items fit into the room as they are placed; what that costs comes out of the budgets.
+  bool place(const std::vector<Item>& items, uint64_t room, Placement* placement) {
+    std::vector<Buffer> buffers;
+    for (const Item& item : items) buffers.push_back(item.buffer);
+    options_.max_work = climbing_;
+    *placement = place_buffers(buffers, options_);
+    climbing_ -= std::min(climbing_, placement->work);
+    // A sweep looks at no more gaps for a buffer than there are buffers in use; most of them at far fewer.
+    sweeps_ -= std::min<uint64_t>(sweeps_, buffers.size() * (1 + most_alive(buffers) / 16));
+    return placement->peak <= room;
   }
-  uint32_t peak_step(const std::vector<Item>& items) const {
-    uint32_t peak = 0;
-    uint64_t most = 0;
-    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
-      const uint64_t bytes = live_bytes(items, s);
-      if (bytes > most) {
-        most = bytes;
-        peak = s;
-      }
+
+  // The item leaves that is used least among those in use at the step with most bytes. False: there is scratch
+  // alone.
+  static bool take_least(LiveBytes* live, std::vector<Item>* inside, std::vector<Item>* outside) {
+    const uint32_t step = live->peak_step();
+    Item* least = nullptr;
+    for (Item& item : *inside) {
+      if (item.has_left || item.is_scratch || item.buffer.first > step || item.buffer.last < step) continue;
+      if (least == nullptr || is_used_less(item, *least)) least = &item;
     }
-    return peak;
+    if (least == nullptr) return false;
+    live->remove(least->buffer);
+    outside->push_back(*least);
+    least->has_left = true;
+    return true;
   }
 
   // Takes from the rest what fits into the area: what is used least at the step with most bytes leaves first.
@@ -120,39 +149,36 @@ class Spreader {
     std::vector<Item> inside, outside;
     for (Item& item : *rest) (item.is_scratch && area != 0 ? outside : inside).push_back(item);
     const uint64_t room = areas_[area].bytes;
+    LiveBytes live = live_bytes(inside);
     Placement placement;
+    size_t at_once = 1;
     while (true) {
-      const std::vector<Buffer> buffers = buffers_of(inside);
-      if (live_bytes_peak(buffers, options_.alignment) <= room) {
-        placement = place_buffers(buffers, options_);
-        if (placement.peak <= room) break;
+      while (live.peak() > room) {
+        if (!take_least(&live, &inside, &outside)) refuse_scratch(live.peak_step());
       }
-      const uint32_t step = peak_step(inside);
-      auto least = inside.end();
-      for (auto item = inside.begin(); item != inside.end(); ++item) {
-        if (item->is_scratch || item->buffer.first > step || item->buffer.last < step) continue;
-        if (least == inside.end() || is_used_less(*item, *least)) least = item;
-      }
-      if (least == inside.end()) refuse_scratch(step);
-      outside.push_back(*least);
-      inside.erase(least);
+      std::erase_if(inside, [](const Item& item) { return item.has_left; });
+      if (place(inside, room, &placement)) break;
+      if (!take_least(&live, &inside, &outside)) refuse_scratch(live.peak_step());
+      // Beyond the budget fewer placements are tried: twice as many items leave before each.
+      if (sweeps_ == 0) at_once *= 2;
+      for (size_t i = 1; i < at_once && take_least(&live, &inside, &outside);) ++i;
     }
     std::ranges::stable_sort(outside, [](const Item& a, const Item& b) { return is_used_less(b, a); });
-    for (auto item = outside.begin(); item != outside.end();) {
-      std::vector<Item> more = inside;
-      more.push_back(*item);
-      const std::vector<Buffer> buffers = buffers_of(more);
-      Placement with;
-      with.peak = UINT64_MAX;
-      if (!(item->is_scratch && area != 0) && live_bytes_peak(buffers, options_.alignment) <= room)
-        with = place_buffers(buffers, options_);
-      if (with.peak > room) {
-        ++item;
-        continue;
+    std::vector<Item> left;
+    for (Item& item : outside) {
+      const bool may_return = !(item.is_scratch && area != 0) && sweeps_ != 0;
+      if (may_return) {
+        live.add(item.buffer);
+        inside.push_back(item);
+        Placement with;
+        if (live.peak() <= room && place(inside, room, &with)) {
+          placement = std::move(with);
+          continue;
+        }
+        inside.pop_back();
+        live.remove(item.buffer);
       }
-      inside = std::move(more);
-      placement = std::move(with);
-      item = outside.erase(item);
+      left.push_back(item);
     }
     for (size_t i = 0; i < inside.size(); ++i) {
       if (inside[i].is_scratch) {
@@ -168,7 +194,7 @@ class Spreader {
     } else {
       arena_.areas[area - 1].size = placement.peak;
     }
-    *rest = std::move(outside);
+    *rest = std::move(left);
   }
 
   std::string rooms() const {
@@ -188,19 +214,20 @@ class Spreader {
   }
 
   [[noreturn]] void refuse(const std::vector<Item>& rest) const {
-    const uint32_t step = peak_step(rest);
-    std::vector<Item> all = find_items();
-    throw PackError(QPLAN_MEMORY_TOO_SMALL, cat("memory areas: step ", step, " '", program_.steps[step].name,
-                                                "' does not fit: it has ", live_bytes(all, step),
-                                                " bytes of activations and scratch in use, of which ",
-                                                live_bytes(rest, step), " find no room; there are ", rooms(),
-                                                "; pack with --fuse memory, or state larger areas"));
+    const LiveBytes left = live_bytes(rest), all = live_bytes(find_items());
+    const uint32_t step = left.peak_step();
+    throw PackError(
+        QPLAN_MEMORY_TOO_SMALL,
+        cat("memory areas: step ", step, " '", program_.steps[step].name, "' does not fit: it has ",
+            all.at(step), " bytes of activations and scratch in use, of which ", left.at(step),
+            " find no room; there are ", rooms(), "; pack with --fuse memory, or state larger areas"));
   }
 
   const Program& program_;
   const std::span<const MemoryArea> areas_;
   Arena& arena_;
   PlannerOptions options_;
+  uint64_t climbing_ = kMaxClimbing, sweeps_ = kMaxSweeps;  // what is left of them
   std::vector<uint32_t> area_of_buffer_;
   std::vector<uint64_t> buffer_offsets_;
 };

@@ -23,8 +23,9 @@ struct Buffer {
 };
 
 struct PlannerOptions {
-  uint64_t alignment = 64;  // bytes, of every buffer
-  uint32_t iterations = 0;  // hill climbing; 0: kDefaultIterations
+  uint64_t alignment = 64;         // bytes, of every buffer
+  uint32_t iterations = 0;         // hill climbing; 0: kDefaultIterations
+  uint64_t max_work = UINT64_MAX;  // buffers and pairs that hill climbing may visit; 0: the sweep alone
 };
 inline constexpr uint32_t kDefaultIterations = 4096;
 
@@ -32,6 +33,7 @@ struct Placement {
   std::vector<uint64_t> offsets;  // one per buffer
   uint64_t peak = 0;              // bytes: end of the highest buffer
   uint64_t lower_bound = 0;       // bytes: no placement needs less
+  uint64_t work = 0;              // buffers and pairs that hill climbing has visited
 };
 
 // The most bytes that are needed at the same time, each buffer rounded up to the alignment.
@@ -141,6 +143,17 @@ class LiveBytes {
   void add(const Buffer& buffer) { change(buffer, round_up(buffer.size, alignment_)); }
   void remove(const Buffer& buffer) { change(buffer, 0 - round_up(buffer.size, alignment_)); }
   uint64_t peak() const { return most_[1]; }
+  // The first step with the most bytes.
+  uint32_t peak_step() const {
+    size_t node = 1;
+    while (node < leaves_) node = 2 * node + (most_[2 * node] >= most_[2 * node + 1] ? 0 : 1);
+    return static_cast<uint32_t>(node - leaves_);
+  }
+  uint64_t at(uint32_t step) const {
+    uint64_t bytes = 0;
+    for (size_t node = leaves_ + step; node != 0; node /= 2) bytes += throughout_[node];
+    return bytes;
+  }
 
  private:
   // Unsigned differences wrap back.

@@ -33,6 +33,7 @@ class Random {
 };
 
 using Order = std::vector<uint32_t>;
+constexpr uint64_t kOrders = 4;  // tried before hill climbing
 
 class Placer {
  public:
@@ -84,7 +85,7 @@ std::vector<Order> start_orders(std::span<const Buffer> buffers) {
   const auto lifetime = [&](uint32_t i) { return uint64_t{buffers[i].last} - buffers[i].first + 1; };
   const auto area = [&](uint32_t i) { return size(i) * lifetime(i); };
   const auto first = [&](uint32_t i) { return buffers[i].first; };
-  std::vector<Order> orders(4, by_index);
+  std::vector<Order> orders(kOrders, by_index);
   std::ranges::stable_sort(orders[0], std::greater<>(), size);
   std::ranges::stable_sort(orders[1], std::greater<>(), area);
   std::ranges::stable_sort(orders[2], std::greater<>(), lifetime);
@@ -105,8 +106,10 @@ class HillClimb {
     current_ = placer_.place(order_, &offsets_);
   }
 
-  void run(uint64_t iterations) {
-    for (uint64_t i = 0; i < iterations && best_.peak > best_.lower_bound; ++i) {
+  // Returns how many iterations it took.
+  uint64_t run(uint64_t iterations) {
+    uint64_t i = 0;
+    for (; i < iterations && best_.peak > best_.lower_bound; ++i) {
       const uint32_t a = pick_at_peak();
       const uint32_t b = pick_near(a);
       if (a == b) continue;
@@ -124,6 +127,7 @@ class HillClimb {
         current_ = placer_.place(order_, &offsets_);
       }
     }
+    return i;
   }
 
  private:
@@ -195,10 +199,13 @@ Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& o
   best.lower_bound = live_bytes_peak(buffers, options.alignment);
   best.offsets = place_by_sweep(buffers, options.alignment);
   best.peak = peak_of(buffers, best.offsets, options.alignment);
-  if (best.peak == best.lower_bound) return best;
+  if (best.peak == best.lower_bound || options.max_work == 0) return best;
 
   const std::optional<Conflicts> conflicts = Conflicts::find(buffers, kMaxPairs);
-  if (!conflicts) return best;
+  if (!conflicts) {
+    best.work = kMaxPairs;
+    return best;
+  }
   Placer placer(buffers, *conflicts, options.alignment);
   Order best_order;
   uint64_t best_order_peak = UINT64_MAX;
@@ -216,7 +223,9 @@ Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& o
   }
   const uint64_t iterations = options.iterations == 0 ? kDefaultIterations : options.iterations;
   const uint64_t work = 2 * (buffers.size() + conflicts->num_pairs());
-  HillClimb(placer, *conflicts, std::move(best_order), &best).run(std::min(iterations, kMaxWork / work));
+  const uint64_t most = std::min({iterations, kMaxWork / work, options.max_work / work});
+  const uint64_t taken = HillClimb(placer, *conflicts, std::move(best_order), &best).run(most);
+  best.work = work * (taken + kOrders);
   return best;
 }
 

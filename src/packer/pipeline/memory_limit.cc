@@ -128,6 +128,19 @@ void place_in_areas(Planned* planned, const target::TargetProfile& profile, cons
   areas[0].bytes -= session;
   const schedule::StepQueries queries(planned->program);
   planned->arena = memory::plan_arena(planned->program, queries.sharing(), options.planner_iterations, areas);
+  if (options.max_ram == 0) return;
+  uint64_t bytes = Measured(*planned, profile).bytes();
+  std::string text = cat(bytes, " in '", areas[0].name, "'");
+  for (const memory::AreaBank& area : planned->arena.areas) {
+    bytes += area.size;
+    text += cat(", ", area.size, " in '", area.name, "'");
+  }
+  if (bytes <= options.max_ram) return;
+  throw PackError(QPLAN_MEMORY_TOO_SMALL,
+                  cat("max_ram: the plan takes ", bytes, " bytes in all memory areas, expected at most ",
+                      options.max_ram, ": ", text,
+                      "; pack with --fuse memory, state a larger first area, or leave one of the two limits "
+                      "out"));
 }
 
 }  // namespace qplan::pipeline

@@ -179,7 +179,7 @@ void fit_memory(Planned* planned, const target::Program& lowered, const target::
                 const Observer& observer, schedule::TuningLog* tuning);
 
 // Plans the memory anew where the profile has memory areas. PackError (QPLAN_MEMORY_TOO_SMALL) that names the
-// step which does not fit.
+// step which does not fit, or where a session takes more than options.max_ram bytes in all areas together.
 void place_in_areas(Planned* planned, const target::TargetProfile& profile, const PackOptions& options);
 
 // What the session copies at the regions' boundaries.

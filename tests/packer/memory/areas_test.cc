@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "src/packer/error.h"
 #include "src/packer/memory/arena.h"
@@ -88,6 +89,25 @@ TEST(Areas, AStepThatDoesNotFitIsNamed) {
             "of which "
             "512 find no room; there are 256 in 'fast', 256 in 'slow'; pack with --fuse memory, or state "
             "larger areas");
+}
+
+// A chain in which every tensor is in use for two steps, and a buffer that all steps need: as many buffers
+// leave the first area as there are steps. Without a bound on the work this took minutes.
+TEST(Areas, TenThousandStepsAreDistributedInSeconds) {
+  constexpr uint32_t kSteps = 10'000;
+  std::vector<int64_t> sizes = {256};
+  std::vector<std::vector<uint32_t>> reads;
+  for (uint32_t s = 0; s < kSteps; ++s) {
+    sizes.push_back(64 + 64 * (s * 7 % 5));
+    reads.push_back(s % 3 == 0 ? std::vector<uint32_t>{0, s} : std::vector<uint32_t>{s});
+  }
+  const Program program = program_of(sizes, reads);
+  const auto begin = std::chrono::steady_clock::now();
+  const Arena arena =
+      plan_arena(program, apart(), 0, std::vector<MemoryArea>{{"slow", 4096, 5}, {"fast", 448, 1}});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_GT(arena.areas[0].size, 0u);
+  EXPECT_LE(arena.areas[0].size, 448u);
 }
 
 // The checkers of plan_arena look at every plan; here, that areas hold what they have.
