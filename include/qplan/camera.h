@@ -47,8 +47,8 @@ typedef struct qplan_camera_frame {
 
 /* A tensor of one image [height, width, channels]. Its elements are real = (pixel - mean) / std of each
  * channel as float32, and of 8-bit types real / scale as qplan_quantize_value rounds it. An std of 0 counts
- * as 1. One channel is grey, (19595 r + 38470 g + 7471 b + 32768) >> 16 of colours; three are red, green and
- * blue. */
+ * as 1. Mean, std and scale are finite, and the zero point is a value of the type. One channel is grey,
+ * (19595 r + 38470 g + 7471 b + 32768) >> 16 of colours; three are red, green and blue. */
 typedef struct qplan_camera_tensor {
   void* data;
   uint32_t type;                    /* QPLAN_CAMERA_INT8, ... */
@@ -167,6 +167,7 @@ static inline uint32_t qplan_camera_position(const qplan_camera_walk* walk) {
 /* What a frame or tensor must be; 0 or -1. */
 static inline int32_t qplan_camera_check(const qplan_camera_frame* frame, const qplan_camera_tensor* tensor) {
   const uint32_t max = QPLAN_CAMERA_MAX_EXTENT;
+  const float max_float = 3.402823466e+38f;
   uint32_t c;
   if (frame == NULL || tensor == NULL || frame->pixels == NULL || tensor->data == NULL) return -1;
   if (frame->format > QPLAN_CAMERA_UYVY || tensor->type > QPLAN_CAMERA_FLOAT32) return -1;
@@ -181,9 +182,14 @@ static inline int32_t qplan_camera_check(const qplan_camera_frame* frame, const 
   if (frame->crop_height > frame->height || frame->crop_y > frame->height - frame->crop_height) return -1;
   if (frame->crop_width == 0u && (frame->crop_x != 0u || frame->crop_y != 0u)) return -1;
   for (c = 0; c < tensor->channels; ++c) {
-    if (!(tensor->std[c] >= 0.0f)) return -1;
+    if (!(tensor->std[c] >= 0.0f && tensor->std[c] <= max_float)) return -1;
+    if (!(tensor->mean[c] >= -max_float && tensor->mean[c] <= max_float)) return -1;
   }
-  if (tensor->type != QPLAN_CAMERA_FLOAT32 && !(tensor->scale > 0.0f)) return -1;
+  if (tensor->type != QPLAN_CAMERA_FLOAT32) {
+    const int32_t low = tensor->type == QPLAN_CAMERA_INT8 ? -128 : 0;
+    if (!(tensor->scale > 0.0f && tensor->scale <= max_float)) return -1;
+    if (tensor->zero_point < low || tensor->zero_point > low + 255) return -1;
+  }
   return 0;
 }
 

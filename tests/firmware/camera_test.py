@@ -19,6 +19,9 @@ FORMATS = ["grey8", "rgb888", "bgr888", "rgb565", "rgb565be", "yuyv", "uyvy"]
 PIXEL_BYTES = [1, 3, 3, 2, 2, 2, 2]
 INT8, UINT8, FLOAT32 = range(3)
 NEAREST, BILINEAR = range(2)
+# Positions and values in a case of int8 whose sums would overflow, or which say nothing.
+UNSAFE = ((10, 128), (10, -129), (10, 2147483647), (10, -2147483648), (11, float("inf")), (12, [0.0, float("nan"), 0.0]),
+          (12, [float("inf")] * 3), (12, [0.0, 0.0, float("-inf")]), (13, [1.0, float("inf"), 1.0]), (13, [float("nan")] * 3))
 
 # The frame on standard input; the tensor, which begins as bytes of 0xee between guards, on standard output.
 MAIN = """
@@ -184,6 +187,7 @@ class Camera(unittest.TestCase):
                                 crop = (rng.randint(0, width - w), rng.randint(0, height - h), w, h)
                             data = rng.randbytes((stride or width * PIXEL_BYTES[fmt]) * height)
                             scale, zero = rng.choice(((1 / 255, -128), (1.0, 0), (0.0078125, 3), (2.5, 127)))
+                            zero = max(zero, 0) if dtype == UINT8 else zero
                             mean = [rng.choice((0.0, 127.5, 103.94)) for _ in range(3)]
                             std = [rng.choice((0.0, 255.0, 58.395)) for _ in range(3)]
                             case = (fmt, width, height, stride, crop, dtype, rng.choice((1, 3, 12, 33)), rng.choice((1, 4, 9)),
@@ -211,13 +215,15 @@ class Camera(unittest.TestCase):
         self.assertEqual(self.convert(good, bytes(48))[0], 0)
         for position, value in ((0, 7), (1, 0), (1, 8193), (2, 0), (3, 11), (4, (1, 0, 4, 4)), (4, (0, 1, 4, 4)), (4, (0, 0, 5, 1)),
                                 (4, (0, 0, 1, 0)), (4, (1, 0, 0, 0)), (4, (4294967295, 0, 2, 2)), (5, 3), (6, 0), (6, 8193), (7, 0),
-                                (8, 2), (8, 4), (9, 2), (11, 0.0), (11, -1.0), (11, float("nan")), (13, [1.0, -1.0, 1.0])):
+                                (8, 2), (8, 4), (9, 2), (11, 0.0), (11, -1.0), (11, float("nan")), (13, [1.0, -1.0, 1.0]), *UNSAFE):
             with self.subTest(position=position, value=value):
                 bad = list(good)
                 bad[position] = value
                 status, tensor = self.convert(bad, bytes(48), size=48)
                 self.assertEqual(status, -1)
                 self.assertEqual(tensor, b"\xee" * 48)
+        for zero_point, status in ((-1, -1), (256, -1), (255, 0)):
+            self.assertEqual(self.convert([*good[:5], UINT8, *good[6:10], zero_point, *good[11:]], bytes(48))[0], status)
         odd = [FORMATS.index("yuyv"), 3, *good[2:]]
         self.assertEqual(self.convert(odd, bytes(48))[0], -1)
 
