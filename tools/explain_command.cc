@@ -25,6 +25,7 @@ struct ExplainOptions {
   ModelOptions model;
   PlacementOptions placement;
   bool json = false;
+  bool memory = false;
   std::string html;
 };
 
@@ -91,6 +92,16 @@ void run(const ExplainOptions& options) {
     throw UsageError("--json and --html: found both, expected one of them");
   check_outputs({{"--html", options.html}}, input_files(options.model, options.placement));
   const bool is_plan = is_plan_file(options.model.model);
+  if (options.memory) {
+    if (is_plan) {
+      throw UsageError(
+          "--memory compares the plans that a model can become; expected a model, found the plan '" +
+          options.model.model + "'");
+    }
+    const auto report = memory_explain_json(options.model, options.placement);
+    print(options.json ? json_page(report) : memory_explain_text(report));
+    return;
+  }
   const bool is_cpu = is_plan ? is_for_cpu_alone(PlanFile(options.model.model))
                               : !names_device(options) && options.html.empty();
   const int format = options.json           ? QPLAN_EXPLAIN_JSON
@@ -114,12 +125,17 @@ void add_explain_command(CLI::App& app) {
   add_model_options(*command, options->model, "MODEL", "Plan, or model file");
   add_placement_options(*command, options->placement);
   command->add_flag("--json", options->json, "As JSON");
+  CLI::Option* memory = command->add_flag(
+      "--memory", options->memory,
+      "What less memory costs: the memory and the work of the plan of each --fuse, and which one each "
+      "--max-ram gives");
   command
       ->add_option(
           "--html", options->html,
           "Write one HTML page there, which needs nothing else: the graph drawn, and the reasons of each "
           "operator")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(memory);
   command->footer(
       "For the CPU (without --target): the steps of the plan that `qplan pack` would make, the kernels "
       "that this machine runs\n"
@@ -130,6 +146,7 @@ void add_explain_command(CLI::App& app) {
       "  qplan explain model.tflite\n"
       "  qplan explain model.tflite --target \"vta, cpu\"\n"
       "  qplan explain model.tflite --target \"vta,sram=quarter, cpu\"\n"
+      "  qplan explain model.tflite --target cpu,arch=cortex-m4 --memory\n"
       "  qplan explain model.qplan\n"
       "  qplan explain model.tflite --target \"vta, cpu\" --html placement.html\n"
       "  qplan explain model.onnx --target \"vta, cpu\" --contract tfl2 --json > placement.json");

@@ -10,6 +10,7 @@
 
 #include "qplan/qplan.h"
 #include "tools/files.h"
+#include "tools/model_options.h"
 #include "tools/session.h"
 
 namespace qplan::tools {
@@ -47,6 +48,13 @@ nlohmann::ordered_json cpu_explain_json(const PlanFile& plan, const std::string&
 
 // The same as a table, with a line below a step for each note.
 std::string cpu_explain_text(const nlohmann::ordered_json& report);
+
+// The output of `qplan explain MODEL --memory`: the plan of each --fuse, with the memory of a session of one
+// thread, and what it computes.
+// {"target_pointer_bits": 32, "choices": [{"fuse": "off", "session_bytes", "cascades", "macs", "work",
+// "repeated_work"}, ...]}
+nlohmann::ordered_json memory_explain_json(const ModelOptions& model, const PlacementOptions& placement);
+std::string memory_explain_text(const nlohmann::ordered_json& report);
 
 // The part of `qplan bench --per-step`: how long each step takes, and how far that is from what the machine
 // can do.

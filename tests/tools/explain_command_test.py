@@ -66,6 +66,43 @@ class Explain(CommandTest):
         text = self.succeed("explain", relay, "--target", "ethos-u55-128, cpu")
         self.assertIn("not on ethos-u55-128: a multiplier of 2.5 [ethosu.mul.range]", text)
 
+    @needs_shared
+    def test_memory_compares_the_plans_of_each_way_to_fuse(self):
+        model = SHARED / "models" / "person_detect.tflite"
+        options = ("--target", "cpu,arch=cortex-m4")
+        report = self.succeed_json("explain", model, *options, "--memory", "--json")
+        self.assertEqual(report["target_pointer_bits"], 32)
+        choices = {choice["fuse"]: choice for choice in report["choices"]}
+        self.assertEqual(list(choices), ["off", "auto", "memory", "all"])
+        for fuse, choice in choices.items():
+            plan = self.folder / f"{fuse}.qplan"
+            self.succeed("pack", model, "-o", plan, *options, "--fuse", fuse)
+            inspected = self.succeed_json("inspect", plan, "--json")
+            self.assertEqual(choice["session_bytes"], inspected["memory"]["session_bytes"]["32_bit"]["1"])
+            self.assertEqual(choice["work"], inspected["functions"][0]["work"])
+            self.assertEqual(choice["macs"], choices["off"]["macs"])
+        self.assertLess(choices["memory"]["session_bytes"], choices["auto"]["session_bytes"])
+        self.assertLess(choices["auto"]["session_bytes"], choices["off"]["session_bytes"])
+        self.assertEqual(choices["off"]["repeated_work"], 0)
+        self.assertGreater(choices["memory"]["repeated_work"], 0)
+        self.assertGreater(choices["memory"]["work"], choices["off"]["work"])
+        text = self.succeed("explain", model, *options, "--memory")
+        for choice in choices.values():
+            self.assertIn(f"{choice['session_bytes']:,}", text)
+        least, default = choices["memory"]["session_bytes"], choices["auto"]["session_bytes"]
+        self.assertIn(f"--max-ram from {default:,} on takes the plan of --fuse auto, from {least:,} on", text)
+        for max_ram, expected in ((default, default), (default - 1, least), (least, least)):
+            plan = self.folder / "limited.qplan"
+            self.succeed("pack", model, "-o", plan, *options, "--max-ram", str(max_ram))
+            session = self.succeed_json("inspect", plan, "--json")["memory"]["session_bytes"]["32_bit"]["1"]
+            self.assertEqual(session, expected)
+
+    def test_memory_compares_models_alone(self):
+        plan = self.folder / "digits.qplan"
+        self.succeed("pack", DIGITS, "-o", plan)
+        self.refused(2, ["--memory", "expected a model"], "explain", plan, "--memory")
+        self.refused(2, ["--memory"], "explain", DIGITS, "--memory", "--html", self.folder / "page.html")
+
     def test_json_accounts_for_every_operator(self):
         report = self.succeed_json("explain", DIGITS, "--target", "vta,sram=quarter, cpu", "--json")
         self.assertEqual(sum(device["ops"] for device in report["devices"]), len(report["nodes"]))

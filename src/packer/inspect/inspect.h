@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/ir/json.h"
+#include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"
 
@@ -111,9 +113,15 @@ struct IsaVariant {
 std::vector<IsaVariant> variants_by_isa(const KernelFamily& family, const void* args,
                                         std::span<const uint32_t> isas, uint64_t schedule);
 
-// The instruction sets of the CPU that the plan was packed for, lowest first. Empty where this build does not
-// know that target.
+// The CPU that the plan was packed for; nullopt where this build does not know that target.
+std::optional<target::TargetProfile> target_profile(const format::PlanView& view);
+// Its instruction sets, lowest first. Empty where it is not known.
 std::vector<uint32_t> target_isas(const format::PlanView& view);
+
+// Elementary operations that each further range of a cascade's rows computes again, of rows that the range
+// before it had in its tiles: one range for each thread, and for each piece of a run that yields. 0: the step
+// is no cascade, or one that a kernel refuses.
+uint64_t repeated_work(const format::PlanView& view, uint32_t index);
 
 // The same of a kernel's step, without addresses or with them:
 //   [{"isa": "avx2", "kernel": "conv2d_ref", "refused": [{"kernel": "conv2d_avx2", "reason": "it ..."}]},

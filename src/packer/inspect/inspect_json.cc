@@ -211,6 +211,8 @@ Json memory_json(const PlanView& view) {
     json["session_bytes"][pointer_size == 4 ? "32_bit" : "64_bit"] = by_workers;
   }
   json["shared_arena"] = shared_json(view, main);
+  const std::optional<target::TargetProfile> profile = target_profile(view);
+  json["target_pointer_bits"] = profile ? Json(8 * profile->pointer_size) : Json();
   json["stack_bytes"] = stack_json(view, main);
   return json;
 }
@@ -351,6 +353,7 @@ Json step_json(const PlanView& view, uint32_t index, bool is_fallback, const std
   json["schedule"] = schedule_json(step.kernel(), {.bytes = step.schedule()});
   json["cost"] = cost_json(StepView::without_addresses(view.plan(), step, view.bytes()));
   add_variants(view, index, isas, &json);
+  if (step.kernel() == kKernel_chain) json["repeated_work"] = repeated_work(view, index);
   return json;
 }
 

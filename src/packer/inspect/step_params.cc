@@ -1,8 +1,10 @@
 // The parameters of steps as text.
+#include <algorithm>
 #include <charconv>
 
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
+#include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/target/profile.h"
@@ -173,17 +175,22 @@ std::vector<IsaVariant> variants_by_isa(const KernelFamily& family, const void* 
   return result;
 }
 
-std::vector<uint32_t> target_isas(const format::PlanView& view) {
+std::optional<target::TargetProfile> target_profile(const format::PlanView& view) {
   const auto* targets = view.plan().targets();
-  if (format::count_of(targets) == 0 || targets->Get(0)->name() == nullptr) return {};
+  if (format::count_of(targets) == 0 || targets->Get(0)->name() == nullptr) return std::nullopt;
   const auto* options = targets->Get(0)->options();
   std::string text = targets->Get(0)->name()->str();
   if (options != nullptr && options->size() != 0) text += "," + options->str();
   try {
-    return target::parse_target(text).isas;
+    return target::parse_target(text);
   } catch (const PackError&) {
-    return {};
+    return std::nullopt;
   }
+}
+
+std::vector<uint32_t> target_isas(const format::PlanView& view) {
+  const std::optional<target::TargetProfile> profile = target_profile(view);
+  return profile ? profile->isas : std::vector<uint32_t>();
 }
 
 Json variants_json(const StepView& step, std::span<const uint32_t> isas) {
@@ -216,6 +223,28 @@ void add_variants(const format::PlanView& view, uint32_t index, std::span<const 
     const StepView layer = cascade_layer(of_step, i);
     layers.push_back({{"op", kernel_name(layer.step->kernel())}, {"variants", variants_json(layer, isas)}});
   }
+}
+
+uint64_t repeated_work(const format::PlanView& view, uint32_t index) {
+  const format::KernelStep& step = view.step(index);
+  const StepView cascade = StepView::without_addresses(view.plan(), step, view.bytes());
+  Error error;
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  if (step.kernel() != kKernel_chain || kCascadeFamily.bind(cascade, true, args, &error) < 0) return 0;
+  uint64_t rows = 0;  // of a layer's output, that are there already but for the range
+  uint64_t work = 0;
+  for (uint32_t i = step.params_as_CascadeParams()->layers()->size(); i-- > 0;) {
+    const StepView layer = cascade_layer(cascade, i);
+    const KernelFamily& family = *kCascadeLayerFamilies.find(layer.step->kernel());
+    (void)family.bind(layer, false, args, nullptr);
+    const int64_t* extents = layer.output_extents(0);
+    const uint64_t all_rows = static_cast<uint64_t>(extents[0]) * static_cast<uint64_t>(extents[1]);
+    rows = std::min(rows, static_cast<uint64_t>(extents[1]));
+    work = saturating_sum(work, family.work(args) / all_rows * rows);
+    const RowWindow window = family.row_cut->window(args);
+    rows = rows * window.stride + (window.window > window.stride ? window.window - window.stride : 0);
+  }
+  return work;
 }
 
 }  // namespace qplan::inspect
