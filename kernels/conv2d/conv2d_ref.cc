@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/products.h"
 #include "kernels/numeric/requantize.h"
@@ -120,19 +121,20 @@ Out output(const Conv2dArgs& a, Sum sum, uint32_t o, uint64_t at) {
   }
 }
 
-// All channels of a pixel of the output, the first of which is element `at`.
+// All channels of a pixel of the output, the first of which is element `at`, to `out`.
 template <typename In, typename Out, typename Sum>
-void run_pixel(const Conv2dArgs& a, const In* image, const TapWindow& window, uint64_t at) {
-  Out* out = static_cast<Out*>(a.output);
+void run_pixel(const Conv2dArgs& a, const In* image, const TapWindow& window, uint64_t at, Out* out) {
   Sum sums[kBlock];
   for (uint32_t o = 0; o < a.output_c;) {
     const uint32_t last = o + accumulators(a, image, window, o, sums);
-    for (const Sum* sum = sums; o < last; ++o, ++sum, ++at) out[at] = output<Out>(a, *sum, o, at);
+    for (const Sum* sum = sums; o < last; ++o, ++sum) out[o] = output<Out>(a, *sum, o, at + o);
   }
 }
 
-template <typename In, typename Out, typename Sum = int32_t>
-__attribute__((noinline)) void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end) {
+// kInPlace: over the input, which the window of a pixel begins no earlier in than the output's pixel does.
+// The pixel is complete in `copy` before it is written.
+template <typename In, typename Out, typename Sum = int32_t, bool kInPlace = false>
+__attribute__((noinline)) void run_rows(const Conv2dArgs& a, uint32_t begin, uint32_t end, Out* copy) {
   for (uint32_t row = begin; row < end; ++row) {
     const uint32_t n = row / a.output_h, y = row % a.output_h;
     const In* image = static_cast<const In*>(a.input) + uint64_t{n} * a.input_h * a.input_w * a.input_c;
@@ -140,23 +142,10 @@ __attribute__((noinline)) void run_rows(const Conv2dArgs& a, uint32_t begin, uin
     const int32_t y0 = static_cast<int32_t>(y * a.stride_h) - static_cast<int32_t>(a.pad_top);
     for (uint32_t x = 0; x < a.output_w; ++x, at += a.output_c) {
       const int32_t x0 = static_cast<int32_t>(x * a.stride_w) - static_cast<int32_t>(a.pad_left);
-      run_pixel<In, Out, Sum>(a, image, tap_window(a, y0, x0), at);
+      Out* const out = static_cast<Out*>(a.output) + at;
+      run_pixel<In, Out, Sum>(a, image, tap_window(a, y0, x0), at, kInPlace ? copy : out);
+      for (uint32_t o = 0; kInPlace && o < a.output_c; ++o) out[o] = copy[o];
     }
-  }
-}
-
-// A window of one pixel with as many outputs as inputs, in the place of the input: from a copy of the pixel.
-template <typename In, typename Out>
-__attribute__((noinline)) void run_rows_in_place(const Conv2dArgs& a, uint32_t begin, uint32_t end,
-                                                 In* copy) {
-  Conv2dArgs of_pixel = a;
-  of_pixel.input_h = of_pixel.input_w = 1;
-  const TapWindow window = tap_window(of_pixel, 0, 0);
-  const uint64_t first = uint64_t{begin} * a.output_w, last = uint64_t{end} * a.output_w;
-  for (uint64_t pixel = first; pixel < last; ++pixel) {
-    const In* from = static_cast<const In*>(a.input) + pixel * a.input_c;
-    for (uint32_t i = 0; i < a.input_c; ++i) copy[i] = from[i];
-    run_pixel<In, Out, int32_t>(of_pixel, copy, window, pixel * a.output_c);
   }
 }
 
@@ -165,16 +154,18 @@ bool is_in_place(const Conv2dArgs& a) { return a.input != nullptr && a.input == 
 template <typename In>
 void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   if (is_in_place(a)) {  // of the same element size
-    a.output_dtype == Dtype::kS8 ? run_rows_in_place<In, int8_t>(a, begin, end, static_cast<In*>(scratch))
-                                 : run_rows_in_place<In, uint8_t>(a, begin, end, static_cast<In*>(scratch));
+    if (overwrites_rows(a)) end = a.batch * a.output_h;
+    a.output_dtype == Dtype::kS8
+        ? run_rows<In, int8_t, int32_t, true>(a, begin, end, static_cast<int8_t*>(scratch))
+        : run_rows<In, uint8_t, int32_t, true>(a, begin, end, static_cast<uint8_t*>(scratch));
     return;
   }
   if (a.output_dtype == Dtype::kS8) {
-    run_rows<In, int8_t>(a, begin, end);
+    run_rows<In, int8_t>(a, begin, end, nullptr);
   } else if (a.output_dtype == Dtype::kS32) {
-    run_rows<In, int32_t>(a, begin, end);
+    run_rows<In, int32_t>(a, begin, end, nullptr);
   } else {
-    run_rows<In, uint8_t>(a, begin, end);
+    run_rows<In, uint8_t>(a, begin, end, nullptr);
   }
 }
 
@@ -182,16 +173,17 @@ void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end, void* scratch
 
 Refusal accepts(const Conv2dArgs&) { return Refusal::kNone; }
 
-// In place, a copy of a pixel.
+// In place, a pixel of output.
 size_t scratch_bytes(const Conv2dArgs& args) {
-  return is_in_place(args) ? (size_t{args.input_c} + 63) / 64 * 64 : 0;
+  return is_in_place(args) ? (size_t{args.output_c} + 63) / 64 * 64 : 0;
 }
 
-uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const Conv2dArgs& args) { return overwrites_rows(args) ? 1 : args.batch * args.output_h; }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.input_dtype == Dtype::kS16) {
-    (args.has_wide_bias ? run_rows<int16_t, int16_t, int64_t> : run_rows<int16_t, int16_t>)(args, begin, end);
+    (args.has_wide_bias ? run_rows<int16_t, int16_t, int64_t> : run_rows<int16_t, int16_t>)(args, begin, end,
+                                                                                            nullptr);
   } else if (args.input_dtype == Dtype::kS8) {
     run_output<int8_t>(args, begin, end, scratch);
   } else {

@@ -2,6 +2,7 @@
 // else.
 #include <gtest/gtest.h>
 
+#include "kernels/layout.h"
 #include "src/runtime/bind/family.h"
 #include "tests/runtime/session_fixture.h"
 
@@ -143,6 +144,86 @@ TEST(PartsOfTensors, NotWithInputsAndOutputsOfTheFunction) {
               s.functions[0].outputs = {kWhole, kQ};
             }),
             "concat 'join' (step 2): output 0 overlaps input 0 in memory");
+}
+
+// x [1,8,8,4], copied to a; a -> b [1,4,4,8] by a conv2d of 3x3 pixels, every other one; b copied to y.
+enum : uint32_t { kConvX, kConvA, kConvB, kConvY };
+PlanSpec convolution_spec(uint32_t pad = 0) {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({1, 8, 8, 4}, "x"), a = spec.add_tensor({1, 8, 8, 4}, "a");
+  const uint32_t b = spec.add_tensor({1, 4, 4, 8}, "b"), y = spec.add_tensor({1, 4, 4, 8}, "y");
+  const std::vector<int32_t> multiplier(16, 1 << 30), zeros(16, 0), shift(16, -5);
+  const auto bytes_of = [](const std::vector<int32_t>& values) {
+    std::vector<uint8_t> bytes(4 * values.size());
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  };
+  const uint32_t w = spec.add_constant({288}, counting(288, 3));
+  const uint32_t bias = spec.add_constant({16}, bytes_of(zeros), "", 0, 32);
+  const uint32_t m = spec.add_constant({16}, bytes_of(multiplier), "", 0, 32);
+  const uint32_t s = spec.add_constant({16}, bytes_of(shift), "", 0, 32);
+  spec.add_step(kKernel_copy, {x}, {a}, copy_params(0));
+  spec.add_step(
+      kKernel_conv2d, {a, w, bias, m, s}, {b},
+      [pad](flatbuffers::FlatBufferBuilder& builder) {
+        return std::pair(format::KernelParams_Conv2dParams,
+                         format::CreateConv2dParams(builder, format::Contract_TFL2, kLayout_o2r4, 3, 3, 2, 2,
+                                                    1, 1, pad, pad, 1, 0, 0, 0, 0, -128, 127)
+                             .Union());
+      },
+      "conv");
+  spec.add_step(kKernel_copy, {b}, {y}, copy_params(0));
+  spec.add_main({x}, {y}, 64);
+  return spec;
+}
+
+std::vector<uint8_t> convolved(const PlanSpec& spec, uint32_t num_threads) {
+  const TestPlan plan(spec);
+  // Tasks in the reverse order.
+  qplan_thread_pool pool = {};
+  pool.struct_size = sizeof pool;
+  pool.num_threads = num_threads;
+  pool.parallel_for = [](void*, uint32_t count, void (*task)(void*, uint32_t, uint32_t), void* ctx) {
+    for (uint32_t i = count; i-- > 0;) task(ctx, i, 0);
+  };
+  qplan_platform platform = {};
+  platform.struct_size = sizeof platform;
+  platform.thread_pool = &pool;
+  qplan_session_config config = config_of_all_kernels();
+  config.platform = &platform;
+  const TestSession session(plan, config);
+  EXPECT_EQ(session.status(), QPLAN_OK) << session.text();
+  HostTensor x({1, 8, 8, 4}, counting(256, 1)), y({1, 4, 4, 8}, counting(128));
+  EXPECT_EQ(qplan_session_write(session.get(), 0, &x.tensor), QPLAN_OK);
+  EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+  EXPECT_EQ(qplan_session_read(session.get(), 0, &y.tensor), QPLAN_OK);
+  return y.bytes;
+}
+
+// The same bytes as apart, with any number of threads: the rows depend on one another.
+TEST(PartsOfTensors, AConvolutionIsWrittenOverTheBeginningOfItsInput) {
+  const std::vector<uint8_t> expected = convolved(convolution_spec(), 1);
+  EXPECT_NE(expected, std::vector<uint8_t>(128, expected[0]));
+  PlanSpec spec = convolution_spec();
+  spec.tensors[kConvB].offset = spec.tensors[kConvA].offset;
+  spec.steps[1].min_units_per_task = 1;
+  EXPECT_EQ(convolved(spec, 1), expected);
+  EXPECT_EQ(convolved(spec, 4), expected);
+}
+
+TEST(PartsOfTensors, AConvolutionIsWrittenOverNothingThatItReadsLater) {
+  const auto text = [](PlanSpec spec, uint64_t at) {
+    spec.tensors[kConvB].offset = spec.tensors[kConvA].offset + at;
+    const TestPlan plan(spec);
+    return std::string(TestSession(plan, config_of_all_kernels()).text());
+  };
+  const std::string refused = "conv2d 'conv' (step 1): output 0 overlaps input 0 in memory";
+  EXPECT_EQ(text(convolution_spec(), 1), refused);
+  EXPECT_EQ(text(convolution_spec(), 128), refused);
+  EXPECT_EQ(text(convolution_spec(1), 0), refused);
+  PlanSpec bound = convolution_spec();
+  bound.functions[0].outputs = {kConvY, kConvB};
+  EXPECT_EQ(text(bound, 0), refused);
 }
 
 }  // namespace

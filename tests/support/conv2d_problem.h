@@ -184,6 +184,26 @@ inline void draw_conv2d_geometry(Random& random, Conv2dArgs* a) {
   } while (!set_output_extents(a, draw(0, 3), draw(0, 3)));
 }
 
+// A convolution whose output may be written over the beginning of its input: each window begins no earlier
+// in the input than its pixel in the output.
+inline void draw_overwriting_geometry(Random& random, Conv2dArgs* a) {
+  const auto draw = [&](int64_t lo, int64_t hi) { return static_cast<uint32_t>(random.integer(lo, hi)); };
+  const auto fits = [&] {
+    return a->stride_w * a->input_c >= a->output_c &&
+           a->stride_h * a->input_w * a->input_c >= a->output_w * a->output_c &&
+           a->output_h * a->output_w * a->output_c < a->input_h * a->input_w * a->input_c;
+  };
+  do {
+    draw_conv2d_geometry(random, a);
+    a->groups = 1;
+    a->pad_top = a->pad_left = 0;
+    a->dilation_w = 1;
+    a->input_w += draw(0, 20);
+    a->input_c = draw(1, 20);
+    a->output_c = random.chance(0.5) ? a->stride_w * a->input_c : draw(1, 40);
+  } while (!set_output_extents(a, draw(0, 3), draw(0, 3)) || !fits());
+}
+
 // The operands of one run where kernels expect them. Activations may have any address.
 class Conv2dRun {
  public:

@@ -30,6 +30,13 @@ bool is_enough(const KernelVariant& form, const StepView& step, uint32_t isa) {
   return chosen->isa == QPLAN_ISA_DSP && form.accepts(args);
 }
 
+// Whether the output is written over the beginning of a larger input, which no form does.
+bool overwrites_input(const format::PlanView& view, const format::KernelStep& step) {
+  if (step.kernel() != kKernel_conv2d) return false;
+  const format::Tensor &from = view.tensor(step.inputs()->Get(0)), &to = view.tensor(step.outputs()->Get(0));
+  return from.size() != to.size() && format::ranges_overlap(from, to);
+}
+
 }  // namespace
 
 std::map<uint16_t, const KernelVariant*> form_variants(const format::PlanView& view, uint32_t isa,
@@ -47,7 +54,7 @@ std::map<uint16_t, const KernelVariant*> form_variants(const format::PlanView& v
     const uint32_t index = main.first_step() + i;
     if (view.npu_step(index) != nullptr) continue;
     const StepView step = StepView::without_addresses(view.plan(), view.step(index), view.bytes());
-    look(step, false);
+    look(step, overwrites_input(view, *step.step));
     const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
     for (uint32_t k = 0; k < (cascade == nullptr ? 0 : cascade->layers()->size()); ++k) {
       look(cascade_layer(step, k), !has_direct_layers);

@@ -28,9 +28,13 @@ uint64_t arena_alignment(const Program& program) {
 
 BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t device) {
   BankBuffers result;
+  std::vector<uint32_t> position(arena.lifetimes.buffers.size(), kNone);
   for (uint32_t b = 0; b < arena.lifetimes.buffers.size(); ++b) {
     if (arena.lifetimes.device[b] != device) continue;
+    position[b] = static_cast<uint32_t>(result.buffers.size());
     result.buffers.push_back(arena.lifetimes.buffers[b]);
+    uint32_t& rest_of = result.buffers.back().rest_of;  // of an earlier one, in the same bank
+    if (rest_of != kNone) rest_of = position[rest_of];
     result.tensor_buffer.push_back(b);
   }
   for (uint32_t s = 0; device != kNone && s < program.steps.size(); ++s) {
@@ -272,7 +276,7 @@ Arena place_all(const Program& program, DeviceTensors device_of, const SharingQu
                 uint32_t iterations) {
   Arena arena;
   arena.device_of = std::move(device_of);
-  arena.lifetimes = find_lifetimes(program, arena.device_of, sharing.may_be_in_place);
+  arena.lifetimes = find_lifetimes(program, arena.device_of, sharing.may_be_in_place, sharing.may_overwrite);
   if (sharing.part_offset) place_parts(program, arena.device_of, sharing.part_offset, &arena.lifetimes);
   arena.slot_offsets.resize(program.steps.size());
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
@@ -309,7 +313,8 @@ Arena place_smallest(const Program& program, const DeviceTensors& device_of, con
   Arena arena = place_all(program, device_of, sharing, iterations);
   const bool has_parts = std::ranges::any_of(arena.lifetimes.inside, [](uint32_t t) { return t != kNone; });
   if (!has_parts || arena.size == arena.lower_bound) return arena;
-  Arena apart = place_all(program, device_of, {sharing.may_be_in_place, nullptr}, iterations);
+  const SharingQueries without_parts = {sharing.may_be_in_place, nullptr, sharing.may_overwrite};
+  Arena apart = place_all(program, device_of, without_parts, iterations);
   return apart.size < arena.size ? apart : arena;
 }
 

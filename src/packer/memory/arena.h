@@ -71,8 +71,8 @@ struct PlacedValue {
   uint64_t size = 0;
   uint32_t first = 0;
   uint32_t last = 0;
-  // Index of the value that this one overwrites in place at step `first`: the same bytes, dead after that
-  // step.
+  // Index of the value that this one overwrites in place at step `first`: the same bytes, or the first of
+  // them, dead after that step.
   uint32_t replaces = UINT32_MAX;
   std::string name;
   uint64_t alignment = 64;

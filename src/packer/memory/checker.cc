@@ -135,7 +135,7 @@ void check_replaces(std::span<const PlacedValue> values, const PlacedValue& valu
   if (value.replaces >= values.size()) fail(describe(value) + " replaces a value that does not exist");
   const PlacedValue& old = values[value.replaces];
   const bool is_earlier = old.first < value.first || (old.is_input && !value.is_input);
-  if (old.offset != value.offset || old.size != value.size || old.last != value.first || !is_earlier) {
+  if (old.offset != value.offset || old.size < value.size || old.last != value.first || !is_earlier) {
     fail(describe(value) + " cannot be computed in place of " + describe(old));
   }
 }

@@ -15,10 +15,12 @@ using target::TensorId;
 
 class Finder {
  public:
-  Finder(const Program& program, const DeviceTensors& device_of, const InPlaceQuery& may_be_in_place)
+  Finder(const Program& program, const DeviceTensors& device_of, const InPlaceQuery& may_be_in_place,
+         const InPlaceQuery& may_overwrite)
       : program_(program),
         device_of_(device_of),
         may_be_in_place_(may_be_in_place),
+        may_overwrite_(may_overwrite),
         kept_(program.tensors.size(), false),
         read_by_region_(program.tensors.size(), 0) {}
 
@@ -104,11 +106,20 @@ class Finder {
     // A region's outputs exist before its fallback steps; its inputs are kept.
     if (result_.first[step.outputs[o]] != s || s < read_by_region_[input]) return false;
     if (device_of_[input] != device_of_[step.outputs[o]]) return false;
-    if (from.type.size_bytes() != to.type.size_bytes()) return false;
+    const bool shrinks = to.type.size_bytes() < from.type.size_bytes();
+    if (shrinks ? !can_shrink(input, step.outputs[o]) : from.type.size_bytes() != to.type.size_bytes())
+      return false;
+    const InPlaceQuery& may_replace = shrinks ? may_overwrite_ : may_be_in_place_;
     for (uint32_t i = 0; i < step.inputs.size(); ++i) {
-      if (step.inputs[i] == input && !may_be_in_place_(s, o, i)) return false;
+      if (step.inputs[i] == input && !may_replace(s, o, i)) return false;
     }
     return true;
+  }
+
+  // Callers bind no part of a tensor; memories of devices are as they were.
+  bool can_shrink(TensorId input, TensorId output) const {
+    return may_overwrite_ && device_of_[input] == kNone && !kept_[output] &&
+           std::ranges::find(program_.inputs, input) == program_.inputs.end();
   }
 
   // Tensors in the order in which they begin to live: a tensor comes after the one it replaces.
@@ -121,12 +132,20 @@ class Finder {
         const uint32_t replaced = result_.replaces[tensor];
         if (replaced == kNone) {
           new_buffer(tensor);
+        } else if (is_smaller(tensor, replaced) && result_.last[tensor] > result_.first[tensor]) {
+          new_buffer(tensor);
+          result_.buffers.back().rest_of = result_.buffer[replaced];
+          ++result_.buffers.back().first;  // until then the other has its bytes
         } else {
           result_.buffer[tensor] = result_.buffer[replaced];
           result_.buffers[result_.buffer[tensor]].last = result_.last[tensor];
         }
       }
     }
+  }
+
+  bool is_smaller(TensorId a, TensorId b) const {
+    return program_.tensors[a].type.size_bytes() < program_.tensors[b].type.size_bytes();
   }
 
   void new_buffer(TensorId tensor) {
@@ -139,6 +158,7 @@ class Finder {
   const Program& program_;
   const DeviceTensors& device_of_;
   const InPlaceQuery& may_be_in_place_;
+  const InPlaceQuery& may_overwrite_;
   std::vector<bool> kept_;                // inputs, outputs and states of the function
   std::vector<uint32_t> last_read_;       // per state: the last step that reads its value
   std::vector<uint32_t> read_by_region_;  // the step after the last region that reads the tensor; 0: none
@@ -148,8 +168,8 @@ class Finder {
 }  // namespace
 
 Lifetimes find_lifetimes(const Program& program, const DeviceTensors& device_of,
-                         const InPlaceQuery& may_be_in_place) {
-  return Finder(program, device_of, may_be_in_place).run();
+                         const InPlaceQuery& may_be_in_place, const InPlaceQuery& may_overwrite) {
+  return Finder(program, device_of, may_be_in_place, may_overwrite).run();
 }
 
 std::optional<Conflicts> Conflicts::find(std::span<const Buffer> buffers, size_t max_pairs) {

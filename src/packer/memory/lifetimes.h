@@ -14,12 +14,17 @@
 
 namespace qplan::memory {
 
+inline constexpr uint32_t kNone = UINT32_MAX;
+
 // Offsets for buffers whose lifetimes are known: as few bytes as can be found, the same on every machine.
 
 struct Buffer {
   uint64_t size = 0;   // bytes
   uint32_t first = 0;  // index of the first and last step that need it, both included
   uint32_t last = 0;
+  // Position of an earlier, larger buffer whose offset it has: what is left of that one. It begins to live
+  // after the other has ended. kNone for most.
+  uint32_t rest_of = kNone;
 };
 
 struct PlannerOptions {
@@ -49,8 +54,6 @@ Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& o
 
 // Offsets, one per buffer. Takes time n log n plus the number of gaps that are skipped.
 std::vector<uint64_t> place_by_sweep(std::span<const Buffer> buffers, uint64_t alignment);
-
-inline constexpr uint32_t kNone = UINT32_MAX;
 
 // Per tensor: the position in Program::devices of the device whose bank contains it; kNone: the arena, or a
 // constant.
@@ -99,17 +102,20 @@ using PartOffsetQuery =
 struct SharingQueries {
   InPlaceQuery may_be_in_place;
   PartOffsetQuery part_offset;  // empty: nothing is a part
+  // Whether the step's output may be written over the beginning of its larger input; empty: never.
+  InPlaceQuery may_overwrite = nullptr;
 };
 
 // Inputs of the function are needed from the first to the last step: they stay as they were written, so that
 // a second invoke sees them, but for programs that overwrite them. Nothing is computed in their place.
 // Outputs are needed until the last step. So are states and their next values, which may be the same bytes
 // where all that read the value run before the step that writes the next. In place goes what the query
-// allows, where the input is an activation of the same size and bank that nothing needs afterwards. A
-// region's inputs and outputs are needed from its step to the last of its fallback steps, which find the
+// allows, where the input is an activation of the same size and bank that nothing needs afterwards; where it
+// is larger, and neither is bound by a caller, a buffer of the output's size goes on where the input's ends.
+// A region's inputs and outputs are needed from its step to the last of its fallback steps, which find the
 // inputs unchanged whatever the device did.
 Lifetimes find_lifetimes(const target::Program& program, const DeviceTensors& device_of,
-                         const InPlaceQuery& may_be_in_place);
+                         const InPlaceQuery& may_be_in_place, const InPlaceQuery& may_overwrite = nullptr);
 
 // Which buffers are alive at the same time.
 

@@ -58,6 +58,14 @@ class PartPlacer {
     }
     for (const target::ProgramState& state : program.states)
       may_share_[state.input] = may_share_[state.output] = false;
+    std::vector<bool> begins_with_another(l_.buffers.size(), false);
+    for (size_t b = 0; b < l_.buffers.size(); ++b) {
+      if (l_.buffers[b].rest_of != kNone)
+        begins_with_another[b] = begins_with_another[l_.buffers[b].rest_of] = true;
+    }
+    for (size_t t = 0; t < program.tensors.size(); ++t) {
+      if (l_.buffer[t] != kNone && begins_with_another[l_.buffer[t]]) may_share_[t] = false;
+    }
     for (uint32_t s = 0; s < program.steps.size(); ++s) {
       const ProgramStep& step = program.steps[s];
       for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {
@@ -186,6 +194,9 @@ class PartPlacer {
       ++count;
     }
     l_.buffers.resize(count);
+    for (Buffer& buffer : l_.buffers) {
+      if (buffer.rest_of != kNone) buffer.rest_of = index[buffer.rest_of];
+    }
     l_.device.resize(count);
     for (uint32_t& b : l_.buffer) {
       if (b != kNone) b = index[b];

@@ -35,21 +35,42 @@ class Random {
 using Order = std::vector<uint32_t>;
 constexpr uint64_t kOrders = 4;  // tried before hill climbing
 
+// Per buffer: the one at whose offset it begins, which is the rest of no other.
+std::vector<uint32_t> leaders_of(std::span<const Buffer> buffers) {
+  std::vector<uint32_t> leaders(buffers.size());
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    leaders[i] = buffers[i].rest_of == kNone ? i : leaders[buffers[i].rest_of];
+  return leaders;
+}
+
 class Placer {
  public:
   Placer(std::span<const Buffer> buffers, const Conflicts& conflicts, uint64_t alignment)
-      : conflicts_(conflicts), placed_(buffers.size()) {
-    for (const Buffer& buffer : buffers) sizes_.push_back(round_up(buffer.size, alignment));
+      : conflicts_(conflicts),
+        leaders_(leaders_of(buffers)),
+        next_(buffers.size(), kNone),
+        placed_(buffers.size()) {
+    std::vector<uint32_t> last = leaders_;
+    for (uint32_t i = 0; i < buffers.size(); ++i) {
+      sizes_.push_back(round_up(buffers[i].size, alignment));
+      if (leaders_[i] == i) continue;
+      next_[last[leaders_[i]]] = i;
+      last[leaders_[i]] = i;
+    }
   }
 
-  // Fills offsets, returns the peak.
+  // Fills offsets, returns the peak. Buffers that begin together are placed with the first of them.
   uint64_t place(const Order& order, std::vector<uint64_t>* offsets) {
     placed_.assign(placed_.size(), false);
     uint64_t peak = 0;
     for (const uint32_t buffer : order) {
-      (*offsets)[buffer] = first_gap(buffer, *offsets);
-      placed_[buffer] = true;
-      peak = std::max(peak, (*offsets)[buffer] + sizes_[buffer]);
+      if (placed_[buffer]) continue;
+      const uint64_t offset = first_gap(leaders_[buffer], *offsets);
+      for (uint32_t member = leaders_[buffer]; member != kNone; member = next_[member]) {
+        (*offsets)[member] = offset;
+        placed_[member] = true;
+      }
+      peak = std::max(peak, offset + sizes_[leaders_[buffer]]);  // which is the largest of them
     }
     return peak;
   }
@@ -57,24 +78,31 @@ class Placer {
   uint64_t size(uint32_t buffer) const { return sizes_[buffer]; }
 
  private:
-  uint64_t first_gap(uint32_t buffer, const std::vector<uint64_t>& offsets) {
+  uint64_t first_gap(uint32_t leader, const std::vector<uint64_t>& offsets) {
     taken_.clear();
-    for (const uint32_t other : conflicts_.of(buffer)) {
-      if (placed_[other]) taken_.emplace_back(offsets[other], offsets[other] + sizes_[other]);
+    for (uint32_t member = leader; member != kNone; member = next_[member]) {
+      for (const uint32_t other : conflicts_.of(member)) {
+        if (!placed_[other]) continue;
+        taken_.emplace_back(static_cast<int64_t>(offsets[other]) - static_cast<int64_t>(sizes_[member]),
+                            offsets[other] + sizes_[other]);
+      }
     }
     std::ranges::sort(taken_);
     uint64_t offset = 0;
-    for (const auto& [begin, end] : taken_) {
-      if (begin >= offset + sizes_[buffer]) break;
+    for (const auto& [highest, end] : taken_) {
+      if (highest >= static_cast<int64_t>(offset)) break;
       offset = std::max(offset, end);
     }
     return offset;
   }
 
   const Conflicts& conflicts_;
+  const std::vector<uint32_t> leaders_;
+  std::vector<uint32_t> next_;  // per buffer: the next one that begins at the same offset
   std::vector<uint64_t> sizes_;
   std::vector<bool> placed_;
-  std::vector<std::pair<uint64_t, uint64_t>> taken_;
+  // Of each buffer that is in the way: the highest offset below it that has room, and its end.
+  std::vector<std::pair<int64_t, uint64_t>> taken_;
 };
 
 // Orders worth trying first. Ties are broken by the buffers' order.
@@ -277,22 +305,29 @@ class FreeList {
 }  // namespace
 
 std::vector<uint64_t> place_by_sweep(std::span<const Buffer> buffers, uint64_t alignment) {
-  std::vector<uint32_t> by_first(buffers.size());
-  std::iota(by_first.begin(), by_first.end(), 0u);
+  // Buffers that begin together have the bytes of the largest of them from the first step to the last.
+  const std::vector<uint32_t> leaders = leaders_of(buffers);
+  std::vector<uint32_t> by_first, last(buffers.size());
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    if (leaders[i] == i) by_first.push_back(i);
+    last[i] = buffers[i].last;
+    last[leaders[i]] = std::max(last[leaders[i]], last[i]);
+  }
   std::vector<uint32_t> by_last = by_first;
   std::ranges::stable_sort(by_first, {}, [&](uint32_t i) { return buffers[i].first; });
-  std::ranges::stable_sort(by_last, {}, [&](uint32_t i) { return buffers[i].last; });
+  std::ranges::stable_sort(by_last, {}, [&](uint32_t i) { return last[i]; });
 
   std::vector<uint64_t> offsets(buffers.size(), 0);
   FreeList free_list;
   size_t ended = 0;
   for (const uint32_t buffer : by_first) {
-    while (ended < by_last.size() && buffers[by_last[ended]].last < buffers[buffer].first) {
+    while (ended < by_last.size() && last[by_last[ended]] < buffers[buffer].first) {
       const uint32_t other = by_last[ended++];
       free_list.release(offsets[other], round_up(buffers[other].size, alignment));
     }
     offsets[buffer] = free_list.allocate(round_up(buffers[buffer].size, alignment));
   }
+  for (uint32_t i = 0; i < buffers.size(); ++i) offsets[i] = offsets[leaders[i]];
   return offsets;
 }
 

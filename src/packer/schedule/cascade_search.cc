@@ -198,10 +198,14 @@ class CascadeSearch {
     std::vector<uint32_t> step_of;
     const Program fused = with_cascades(program_, cascades, &step_of);
     const memory::Lifetimes lifetimes = memory::find_lifetimes(
-        fused, memory::find_device_tensors(fused), [&](uint32_t step, uint32_t output, uint32_t input) {
+        fused, memory::find_device_tensors(fused),
+        [&](uint32_t step, uint32_t output, uint32_t input) {
           // Most cascades on small devices may; the memory plan asks their kernel.
           if (!fused.steps[step].layers.empty()) return program_.is_small;
           return queries_.may_be_in_place(step_of[step], output, input);
+        },
+        [&](uint32_t step, uint32_t output, uint32_t input) {
+          return fused.steps[step].layers.empty() && queries_.may_overwrite(step_of[step], output, input);
         });
     std::vector<uint64_t> begins(fused.steps.size() + 1, 0), ends(fused.steps.size() + 1, 0);
     for (const memory::Buffer& buffer : lifetimes.buffers) {

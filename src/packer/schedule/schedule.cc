@@ -76,7 +76,7 @@ void schedule_steps(target::Program* program, const target::TargetProfile& profi
     const VariantNeeds needs = variant_needs(family, args, profile, step.schedule.bytes);
     step.scratch_bytes = step.in_place_scratch_bytes = needs.scratch_bytes;
     if ((step.kernel == kKernel_conv2d || step.kernel == kKernel_depthwise_conv2d) &&
-        queries.may_be_in_place(s, 0, 0)) {
+        (queries.may_be_in_place(s, 0, 0) || queries.may_overwrite(s, 0, 0))) {
       auto& layer = *reinterpret_cast<Conv2dArgs*>(args);
       layer.input = layer.output = &layer;  // any address that both have
       step.in_place_scratch_bytes = variant_needs(family, args, profile, step.schedule.bytes).scratch_bytes;

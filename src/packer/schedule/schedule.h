@@ -115,9 +115,10 @@ class StepQueries {
   StepView view(uint32_t step) const;
   // As memory::InPlaceQuery.
   bool may_be_in_place(uint32_t step, uint32_t output, uint32_t input) const;
+  bool may_overwrite(uint32_t step, uint32_t output, uint32_t input) const;
   // As memory::PartOffsetQuery.
   std::optional<uint64_t> part_offset(uint32_t step, uint32_t output, uint32_t input) const;
-  // Both; they refer to this object.
+  // All; they refer to this object.
   memory::SharingQueries sharing() const;
 
  private:

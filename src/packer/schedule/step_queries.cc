@@ -153,8 +153,21 @@ bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input
   return family.in_place != nullptr && family.in_place(view(step), output, input);
 }
 
+bool StepQueries::may_overwrite(uint32_t step, uint32_t output, uint32_t input) const {
+  if (program_.steps[step].npu != nullptr || program_.steps[step].kernel != kKernel_conv2d) return false;
+  // Smaller inputs set no peak, and the smallest kernels that emit-c links write over none.
+  constexpr uint64_t kMinBytes = 1024;
+  const auto& tensor = program_.tensors[program_.steps[step].inputs[input]];
+  uint64_t offset = 0;
+  // Rows in order are one work item, which threads cannot share.
+  return program_.is_small && static_cast<uint64_t>(tensor.type.size_bytes()) >= kMinBytes &&
+         kConv2dFamily.part(view(step), output, input, &offset);
+}
+
 std::optional<uint64_t> StepQueries::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
-  if (program_.steps[step].npu != nullptr) return std::nullopt;
+  // Of conv2d a part is no copy (may_overwrite).
+  if (program_.steps[step].npu != nullptr || program_.steps[step].kernel == kKernel_conv2d)
+    return std::nullopt;
   const KernelFamily& family = family_of(program_.steps[step].kernel);
   uint64_t offset = 0;
   if (family.part == nullptr || !family.part(view(step), output, input, &offset)) return std::nullopt;
@@ -164,7 +177,8 @@ std::optional<uint64_t> StepQueries::part_offset(uint32_t step, uint32_t output,
 memory::SharingQueries StepQueries::sharing() const {
   return {
       [this](uint32_t step, uint32_t output, uint32_t input) { return may_be_in_place(step, output, input); },
-      [this](uint32_t step, uint32_t output, uint32_t input) { return part_offset(step, output, input); }};
+      [this](uint32_t step, uint32_t output, uint32_t input) { return part_offset(step, output, input); },
+      [this](uint32_t step, uint32_t output, uint32_t input) { return may_overwrite(step, output, input); }};
 }
 
 }  // namespace qplan::schedule

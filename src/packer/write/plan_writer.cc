@@ -115,10 +115,22 @@ bool needs_1_8(const target::Program& program, const target::ProgramStep& step) 
          program.tensors[step.inputs[0]].type.shape != program.tensors[step.outputs[0]].type.shape;
 }
 
+// Whether a tensor is written over the beginning of a larger one, which version 1.8 added, too.
+bool overwrites_larger(const target::Program& program, const memory::Lifetimes& lifetimes) {
+  for (size_t t = 0; t < lifetimes.replaces.size(); ++t) {
+    const uint32_t replaced = lifetimes.replaces[t];
+    if (replaced != memory::kNone &&
+        program.tensors[t].type.size_bytes() != program.tensors[replaced].type.size_bytes()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
-uint16_t version_minor(const target::Program& program, const SelfChecks& checks) {
+uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
   const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
-  if (std::ranges::any_of(program.steps, is_new)) return 8;
+  if (std::ranges::any_of(program.steps, is_new) || overwrites_larger(program, arena.lifetimes)) return 8;
   const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
     const auto* cascade = step.params.get_if<target::CascadeParams>();
     return cascade != nullptr && cascade->keeps_arguments;
@@ -139,7 +151,7 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   format::Header header = {};
   std::memcpy(header.magic, format::kMagic, sizeof(header.magic));
   header.version_major = format::kVersionMajor;
-  header.version_minor = version_minor(program, checks);
+  header.version_minor = version_minor(program, arena, checks);
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   if (!program.states.empty()) header.required_features |= format::kFeatureStates;
   header.root_size = static_cast<uint32_t>(root.size());

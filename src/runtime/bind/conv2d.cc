@@ -205,6 +205,31 @@ bool in_place(const StepView& step, uint32_t, uint32_t input) {
          have_same_shape(step, step.step->inputs()->Get(kInput), step.step->outputs()->Get(0));
 }
 
+// The output at the beginning of a larger input: where the window of each pixel begins at the byte of its
+// first output or later, no output is written over what a later window reads. Pixels are written in order.
+bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
+  using Params = format::Conv2dParams;
+  const format::TableFields fields(step.step);
+  const format::TableFields p(fields.table(format::KernelStep::VT_PARAMS));
+  const auto layout = p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT);
+  uint32_t window[7];  // stride, dilation, pad: height, width of each; groups
+  p.words(Params::VT_STRIDE_H, 7, window);
+  const bool is_read_before = layout == kLayout_o2r4 || layout == kLayout_o2h4 || layout == kLayout_o4k16;
+  if (!is_read_before || input != kInput || fields.has(format::KernelStep::VT_RESIDUAL) ||
+      p.scalar<uint8_t>(Params::VT_CONTRACT) == format::Contract_ACC32 || window[4] != 0 || window[5] != 0 ||
+      window[6] != 1) {
+    return false;
+  }
+  const uint32_t i = step.step->inputs()->Get(kInput), o = step.step->outputs()->Get(0);
+  const int64_t *from = step.extents(i), *to = step.extents(o);
+  // Elements are bytes; a tensor has fewer than 2^31.
+  const auto pixel = static_cast<uint32_t>(from[3]), row = static_cast<uint32_t>(from[2] * from[3]);
+  *offset = 0;
+  return step.size_bytes(o) < step.size_bytes(i) &&
+         uint64_t{window[1]} * pixel >= static_cast<uint64_t>(to[3]) &&
+         uint64_t{window[0]} * row >= static_cast<uint64_t>(to[2] * to[3]);
+}
+
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
     QPLAN_CONV2D_VARIANTS
@@ -219,12 +244,12 @@ constexpr KernelVariant kForm[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_dsp_form
 }  // namespace
 
 constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut);
+    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut, part);
 constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut);
+    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut, part);
 constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut);
-// Cascades have none of these as layers.
+    kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut, part);
+// Cascades have none of these as layers. No output is written over a larger input.
 constexpr KernelFamily kConv2dFamilyForm =
     make_family<Conv2dArgs, bind<true>, in_place, conv2d_work>(kKernel_conv2d, "conv2d", kForm);
 
@@ -236,11 +261,13 @@ uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h 
 // Where no row of the output has its window outside of the input; rows are cut in elements of a byte.
 bool accepts(const StepView& step, uint32_t input) {
   if (input != 0 || step.input_dtype(0) == Dtype::kS16) return false;
-  const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
+  uint32_t window[7];  // kernel, stride, dilation, pad: height, width of each
+  format::TableFields(step.step->params()).words(format::Conv2dParams::VT_KERNEL_H, 7, window);
+  const uint32_t pad_top = window[6];
   const auto from_h = static_cast<uint32_t>(step.input_extents(0)[1]);
   const auto to_h = static_cast<uint32_t>(step.output_extents(0)[1]);
-  return p.pad_top() < window_rows(p.kernel_h(), p.dilation_h()) &&
-         uint64_t{to_h - 1} * p.stride_h() < uint64_t{from_h} + p.pad_top();
+  return pad_top < window_rows(window[0], window[4]) &&
+         uint64_t{to_h - 1} * window[2] < uint64_t{from_h} + pad_top;
 }
 
 RowWindow window(const void* storage) {

@@ -106,8 +106,9 @@ struct RowCut {
   bool (*reads_planes)(const StepView& step) = nullptr;
 };
 
-// Whether the one of the two that is smaller may lie inside the other, where its bytes are then the same as
-// there, so that nothing is moved: *offset bytes from its beginning. The kernel finds out by the addresses.
+// Whether the one of the two that is smaller may lie inside the other, *offset bytes from its beginning:
+// where its bytes are then the same as there, so that nothing is moved, or, of conv2d, an output that is
+// written over what has been read of the input. The kernel finds out by the addresses.
 using PartQuery = bool (*)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
 
 struct KernelFamily {

@@ -202,6 +202,34 @@ TEST(MveConv2d, PixelsTakeThePlaceOfTheirInputs) {
   }
 }
 
+// The output is written over the beginning of a larger input.
+void expect_correct_over_input(const KernelVariant& variant, const Conv2dProblem& problem) {
+  testing::Conv2dRun run(problem);
+  Conv2dArgs args = run.args();
+  testing::OutputBuffer<uint8_t> memory(problem.input.size(), problem.seed % 5);
+  std::memcpy(memory.data(), args.input, problem.input.size());
+  args.input = args.output = memory.data();
+  ASSERT_TRUE(variant.accepts(&args)) << problem.text();
+  ASSERT_EQ(variant.work_items(&args), 1u) << "its rows depend on one another";
+  testing::run_variant(variant, &args);
+  std::memcpy(run.args().output, memory.data(), problem.num_outputs());
+  EXPECT_EQ(run.output(), problem.expected) << problem.text();
+  EXPECT_TRUE(memory.guards_intact()) << problem.text();
+}
+
+TEST(MveConv2d, RowsAreWrittenOverTheirLargerInput) {
+  for (uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    testing::draw_overwriting_geometry(random, &a);
+    a.weights_layout = kLayout_o4k16;
+    draw(random, seed % 4 != 0, &problem);
+    expect_correct_over_input(kConv2d, problem);
+  }
+}
+
 // Sums as networks have them. The floats are not proved: where they are used they give other bytes.
 void draw_sum(Random& random, Conv2dArgs* args) {
   AddFormula& sum = args->residual_sum;

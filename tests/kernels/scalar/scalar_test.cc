@@ -313,6 +313,37 @@ TEST(ScalarConv2d, PixelsTakeThePlaceOfTheirInputs) {
   }
 }
 
+// The output is written over the beginning of a larger input.
+void expect_correct_over_input(const KernelVariant& variant, const Conv2dProblem& problem, bool has_form) {
+  testing::Conv2dRun run(problem);
+  Conv2dArgs args = run.args();
+  testing::OutputBuffer<uint8_t> memory(problem.input.size(), problem.seed % 5);
+  std::memcpy(memory.data(), args.input, problem.input.size());
+  args.input = args.output = memory.data();
+  ASSERT_TRUE(variant.accepts(&args)) << problem.text();
+  ASSERT_EQ(variant.work_items(&args), 1u) << "its rows depend on one another";
+  testing::run_variant(variant, &args);
+  std::memcpy(run.args().output, memory.data(), problem.num_outputs());
+  EXPECT_EQ(run.output(), has_form ? problem.form_expected : problem.expected) << problem.text();
+  EXPECT_TRUE(memory.guards_intact()) << problem.text();
+}
+
+TEST(ScalarConv2d, RowsAreWrittenOverTheirLargerInput) {
+  constexpr KernelVariant kReference = QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_ref, QPLAN_ISA_REFERENCE);
+  for (uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    testing::draw_overwriting_geometry(random, &a);
+    a.weights_layout = kLayout_o2r4;
+    draw(random, seed % 2 == 0, &problem);
+    if (random.chance(0.7)) use_halves(kLayout_o2h4, &problem);
+    expect_correct_over_input(kConv2d, problem, kHasFloatEpilogue);
+    expect_correct_over_input(kReference, problem, false);
+  }
+}
+
 TEST(ScalarDepthwiseConv2d, ImagesTakeThePlaceOfTheirInputs) {
   constexpr KernelVariant kReference =
       QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_ref, QPLAN_ISA_REFERENCE);

@@ -79,6 +79,32 @@ TEST(Lifetimes, AnInputThatIsReadTwiceMustBeAllowedAtBothPlaces) {
   EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), always).replaces[2], 1u);
 }
 
+TEST(Lifetimes, WhatIsLeftOfAnOverwrittenInputIsFreeAfterTheStep) {
+  // x -> a of 128, a -> b of 64 over a, b -> c of 96
+  const Program program = make_program({64, 128, 64, 96}, {{{0}, {1}}, {{1}, {2}}, {{2}, {3}}}, {0}, {3});
+  const Lifetimes lifetimes = find_lifetimes(program, find_device_tensors(program), never, always);
+  EXPECT_EQ(lifetimes.replaces, (std::vector<uint32_t>{kNone, kNone, 1, kNone}));
+  ASSERT_EQ(lifetimes.buffers.size(), 4u);
+  const Buffer &a = lifetimes.buffers[lifetimes.buffer[1]], &b = lifetimes.buffers[lifetimes.buffer[2]];
+  EXPECT_EQ(a.last, 1u);
+  EXPECT_EQ(a.rest_of, kNone);
+  EXPECT_EQ(b.rest_of, lifetimes.buffer[1]);
+  EXPECT_EQ(b.first, 2u);
+  EXPECT_EQ(b.last, 2u);
+  EXPECT_EQ(b.size, 64u);
+  const Arena arena = plan_arena(program, {never, nullptr, always}, 0);
+  EXPECT_EQ(arena.offsets[1], arena.offsets[2]);
+  EXPECT_EQ(arena.size, 64u + 64u + 128u);  // x stays; b and c, rounded up
+}
+
+TEST(Lifetimes, OverwritesNothingThatACallerBinds) {
+  Program program = make_program({128, 64, 64}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
+  program.overwrites_inputs = true;
+  EXPECT_EQ(find_lifetimes(program, find_device_tensors(program), never, always).replaces[1], kNone);
+  const Program output = make_program({64, 128, 64}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
+  EXPECT_EQ(find_lifetimes(output, find_device_tensors(output), never, always).replaces[2], kNone);
+}
+
 TEST(Arena, OffsetsOfTensorsInOneBufferAreEqual) {
   const Program program = make_program({100, 100, 100}, {{{0}, {1}}, {{1}, {2}}}, {0}, {2});
   const Arena arena = plan_arena(program, {always, nullptr}, 0);

@@ -50,9 +50,11 @@ TEST(OverlapChecker, OneStepIsEnoughToMeet) {
 
 TEST(OverlapChecker, InPlaceIsTheSameBytesAndTheEndOfTheOld) {
   EXPECT_EQ(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 2, 3, 1, "c"}}), "");
-  EXPECT_NE(refusal({{0, 64, 0, 2, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}}), "");  // a is needed later
-  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 32, 1, 2, 0, "b"}}), "");  // other bytes
-  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 7, "b"}}), "");  // nobody
+  EXPECT_NE(refusal({{0, 64, 0, 2, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}}), "");    // a is needed later
+  EXPECT_EQ(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 32, 1, 2, 0, "b"}}), "");    // the first of them
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 128, 1, 2, 0, "b"}}), "");   // more bytes
+  EXPECT_NE(refusal({{0, 128, 0, 1, kNobody, "a"}, {64, 64, 1, 2, 0, "b"}}), "");  // other bytes
+  EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 7, "b"}}), "");    // nobody
   EXPECT_NE(refusal({{0, 64, 0, 1, kNobody, "a"}, {0, 64, 1, 2, 0, "b"}, {0, 64, 1, 1, 0, "c"}}),
             "");  // twice
   // A value that replaces another at one step does not excuse a third one at the same place.

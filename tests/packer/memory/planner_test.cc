@@ -120,6 +120,46 @@ TEST(Planner, SmallRandomGraphsArePlacedAsWellAsCanBe) {
   }
 }
 
+TEST(Planner, RestsOfBuffersBeginWithThem) {
+  // 16 of the first buffer's 32 bytes live on; the third one fits only above them.
+  const std::vector<Buffer> buffers = {{32, 0, 2}, {16, 3, 5, 0}, {16, 2, 3}, {16, 4, 5}};
+  const Placement placement = place_buffers(buffers, unaligned());
+  expect_valid(buffers, placement, 1);
+  EXPECT_EQ(placement.offsets[0], placement.offsets[1]);
+  EXPECT_EQ(placement.peak, 48u);
+  EXPECT_EQ(placement.lower_bound, 48u);
+}
+
+TEST(Planner, RandomGraphsWithRestsAreValid) {
+  uint32_t num_at_bound = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    std::vector<Buffer> buffers(4 + random() % 40);
+    for (uint32_t i = 0; i < buffers.size(); ++i) {
+      Buffer& buffer = buffers[i];
+      buffer = {1 + random() % 200, i, i + 1 + static_cast<uint32_t>(random() % 4)};
+      const uint32_t before = i == 0 ? 0 : static_cast<uint32_t>(random() % i);
+      const bool has_rest = std::any_of(buffers.begin(), buffers.begin() + i,
+                                        [&](const Buffer& other) { return other.rest_of == before; });
+      if (i == 0 || has_rest) continue;
+      buffer.rest_of = before;
+      buffer.size = 1 + random() % buffers[before].size;
+      buffer.first = buffers[before].last + 1;
+      buffer.last = buffer.first + static_cast<uint32_t>(random() % 4);
+    }
+    const Placement placement = place_buffers(buffers, {});
+    expect_valid(buffers, placement, 64);
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].rest_of == kNone) continue;
+      EXPECT_EQ(placement.offsets[i], placement.offsets[buffers[i].rest_of]);
+    }
+    EXPECT_GE(placement.peak, placement.lower_bound);
+    num_at_bound += placement.peak == placement.lower_bound ? 1 : 0;
+  }
+  EXPECT_GT(num_at_bound, 50u);
+}
+
 TEST(Planner, LargerRandomGraphsAreValidAndNearTheBound) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

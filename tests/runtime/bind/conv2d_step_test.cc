@@ -10,6 +10,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/conv2d_step_spec.h"
+#include "tests/support/random.h"
 #include "tests/support/variants.h"
 
 namespace qplan::conv2d_step_test {
@@ -342,6 +343,89 @@ TEST(Conv2dStep, NeverSharesABuffer) {
   TestStep step(kKernel_conv2d);
   spec.make(step);
   EXPECT_FALSE(kConv2dFamily.in_place(step.view(), 0, 0));
+}
+
+// Whether each window of a layer without padding before its input begins at the byte of its own pixel of the
+// output or later.
+bool begins_behind_output(const std::vector<int64_t>& from, const std::vector<int64_t>& to, int64_t stride_h,
+                          int64_t stride_w) {
+  for (int64_t n = 0; n < to[0]; ++n) {
+    for (int64_t y = 0; y < to[1]; ++y) {
+      for (int64_t x = 0; x < to[2]; ++x) {
+        if (y * stride_h >= from[1] || x * stride_w >= from[2]) continue;  // it reads nothing
+        const int64_t read = ((n * from[1] + y * stride_h) * from[2] + x * stride_w) * from[3];
+        if (read < ((n * to[1] + y) * to[2] + x) * to[3]) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool is_part_of_input(Conv2dStepSpec spec) {
+  TestStep step(kKernel_conv2d);
+  spec.make(step);
+  uint64_t offset = 99;
+  const bool is_part = kConv2dFamily.part(step.view(), 0, 0, &offset);
+  EXPECT_TRUE(!is_part || offset == 0);
+  EXPECT_FALSE(kConv2dFamily.part(step.view(), 0, Conv2dStepSpec::kWeights, &offset));
+  return is_part;
+}
+
+Conv2dStepSpec strided_spec() {
+  Conv2dStepSpec spec;
+  spec.input_shape = {1, 8, 8, 4};
+  spec.output_shape = {1, 4, 4, 8};
+  spec.stride_h = spec.stride_w = 2;
+  spec.pad_top = spec.pad_left = 0;
+  spec.groups = 1;
+  spec.set_constants(kLayout_o2h4, 8, 4);
+  return spec;
+}
+
+TEST(Conv2dStep, WritesOverItsInputOnlyBehindItsWindows) {
+  uint32_t num_parts = 0;
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    testing::Random random(seed);
+    const auto draw = [&](int64_t most) { return random.integer(1, most); };
+    Conv2dStepSpec spec = strided_spec();
+    spec.input_shape = {draw(2), draw(7), draw(7), draw(5)};
+    spec.output_shape = {spec.input_shape[0], draw(7), draw(7), draw(9)};
+    spec.stride_h = static_cast<uint32_t>(draw(3));
+    spec.stride_w = static_cast<uint32_t>(draw(3));
+    if (!is_part_of_input(spec)) continue;
+    ++num_parts;
+    EXPECT_TRUE(begins_behind_output(spec.input_shape, spec.output_shape, spec.stride_h, spec.stride_w))
+        << seed;
+  }
+  EXPECT_GT(num_parts, 300u);
+}
+
+TEST(Conv2dStep, WritesOverNoInputOfOtherLayers) {
+  EXPECT_TRUE(is_part_of_input(strided_spec()));
+  const std::vector<void (*)(Conv2dStepSpec&)> changes = {
+      [](Conv2dStepSpec& s) { s.pad_top = 1; },
+      [](Conv2dStepSpec& s) { s.pad_left = 1; },
+      [](Conv2dStepSpec& s) { s.groups = 2; },
+      [](Conv2dStepSpec& s) {
+        s.stride_h = 1, s.output_shape = {1, 4, 7, 8};
+      },
+      [](Conv2dStepSpec& s) { s.stride_w = 1; },
+      [](Conv2dStepSpec& s) { s.output_shape[3] = 9; },
+      [](Conv2dStepSpec& s) {
+        s.output_shape = {1, 8, 4, 8};
+      },  // as large as the input
+      [](Conv2dStepSpec& s) {
+        s.output_shape = {1, 40, 4, 8};
+      },  // larger: windows after the input
+      [](Conv2dStepSpec& s) { s.layout = kLayout_ohwi; },
+      [](Conv2dStepSpec& s) { s.layout = kLayout_o16r4; },
+      [](Conv2dStepSpec& s) { s.contract = format::Contract_ACC32; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Conv2dStepSpec spec = strided_spec();
+    changes[i](spec);
+    EXPECT_FALSE(is_part_of_input(spec)) << i;
+  }
 }
 
 TEST(Conv2dStep, ReferenceFamilyHasTheReferenceOnly) {
