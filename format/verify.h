@@ -53,7 +53,8 @@ class PlanVerifier {
   bool kernel_step(uint32_t index, const KernelStep& body);
   bool kernel_params(uint32_t index, const TableFields& body);
   bool cascade(uint32_t index, const KernelStep& body);
-  bool cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t stage_index);
+  bool cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index, bool is_last,
+                     uint32_t* next_input);
   bool cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index);
   // Indices of tensors; constants only where may_be_constant.
   bool step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, const char* what,

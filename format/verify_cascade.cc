@@ -7,9 +7,18 @@
 namespace qplan::format {
 namespace {
 
-bool contains(const flatbuffers::Vector<uint32_t>* tensors, uint32_t tensor) {
-  for (uint32_t i = 0; i < count_of(tensors); ++i) {
-    if (tensors->Get(i) == tensor) return true;
+using Indices = flatbuffers::Vector<uint32_t>;
+
+// Whether the tensor is among the others: looks from *next on, then at those before, and leaves *next after
+// it. The layers of most cascades name its inputs in its order.
+bool find(const Indices* tensors, uint32_t tensor, uint32_t* next) {
+  const uint32_t count = count_of(tensors);
+  uint32_t at = *next;
+  for (uint32_t left = count; left > 0; --left, ++at) {
+    if (at >= count) at = 0;
+    if (tensors->Get(at) != tensor) continue;
+    *next = at + 1;
+    return true;
   }
   return false;
 }
@@ -33,8 +42,9 @@ bool PlanVerifier::cascade(uint32_t index, const KernelStep& body) {
   for (uint32_t t = 0; t < num_tiles; ++t) {
     if (!cascade_tile(index, params, t)) return false;
   }
+  uint32_t next_input = 0;
   for (uint32_t s = 0; s < num_layers; ++s) {
-    if (!cascade_layer(index, body, s)) return false;
+    if (!cascade_layer(index, body, s, s + 1 == num_layers, &next_input)) return false;
   }
   return true;
 }
@@ -48,16 +58,17 @@ bool PlanVerifier::cascade_tile(uint32_t index, const CascadeParams& params, uin
   return spend(tile.rank) && tensor_shape(num_tensors_ + tile_index, tile);
 }
 
-bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index) {
-  const CascadeParams& params = *cascade.params_as_CascadeParams();
-  const KernelStep& layer = *params.layers()->Get(layer_index);
+bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index,
+                                 bool is_last, uint32_t* next_input) {
+  const KernelStep& layer = *cascade.params_as_CascadeParams()->layers()->Get(layer_index);
   if (!kernel_params(index, TableFields(&layer))) return false;
   if (layer.params_type() == KernelParams_CascadeParams) {
     corrupt_step(index) << "layer " << layer_index << " is a cascade itself";
     return false;
   }
-  const uint32_t num_tensors = num_tensors_, num_inputs = count_of(layer.inputs());
-  const bool is_first = layer_index == 0, is_last = layer_index + 1 == count_of(params.layers());
+  const Indices *inputs = layer.inputs(), *of_cascade = cascade.inputs(), *outputs = layer.outputs();
+  const uint32_t num_tensors = num_tensors_, num_inputs = count_of(inputs);
+  const bool is_first = layer_index == 0;
   if (!spend(num_inputs)) return false;
   if (num_inputs > kMaxCascadeInputs) {
     corrupt_step(index) << "layer " << layer_index << " has " << num_inputs << " inputs, expected at most "
@@ -66,10 +77,10 @@ bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint
   }
   uint32_t num_tiles = 0;
   for (uint32_t i = 0; i < num_inputs; ++i) {
-    const uint32_t tensor = layer.inputs()->Get(i);
+    const uint32_t tensor = inputs->Get(i);
     if (!is_first && tensor == num_tensors + layer_index - 1) {
       ++num_tiles;
-    } else if (!contains(cascade.inputs(), tensor)) {
+    } else if (!find(of_cascade, tensor, next_input)) {
       corrupt_step(index) << "layer " << layer_index << ": input " << i << " (tensor " << tensor
                           << ") is neither the tile before it nor an input of the cascade";
       return false;
@@ -81,7 +92,7 @@ bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint
     return false;
   }
   const uint32_t output = is_last ? cascade.outputs()->Get(0) : num_tensors + layer_index;
-  if (count_of(layer.outputs()) != 1 || layer.outputs()->Get(0) != output) {
+  if (count_of(outputs) != 1 || outputs->Get(0) != output) {
     corrupt_step(index) << "layer " << layer_index << " does not write tensor " << output << " alone";
     return false;
   }

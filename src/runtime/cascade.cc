@@ -60,6 +60,32 @@ constexpr bool is_convolution(uint16_t kernel) {
 // The next layer computes in place, so that the output is where the next one's is.
 constexpr size_t kTileOfNext = SIZE_MAX;
 
+// What the questions that init asks about a cascade share, in the room that the step's view has: each would
+// bind all layers again, thousands of instructions.
+struct SharedLayers {
+  // Those that bind has checked; where they are not kept in `layer`, layer_scratch has cut them.
+  alignas(kArgsAlignment) uint8_t args[kMaxCascadeLayers][kLayerArgsBytes];
+  Layer layer[kMaxCascadeLayers];
+  size_t input_row, input_image;  // as Layers has them
+  uint64_t work;
+  uint32_t isa;  // whose scratch this is; kNoIsa: of none yet
+  size_t scratch;
+};
+constexpr uint32_t kNoIsa = UINT32_MAX;
+constexpr size_t kTileEntryBytes = (kMaxCascadeLayers - 1) * sizeof(StepTensor);
+static_assert(kTileEntryBytes + alignof(SharedLayers) + sizeof(SharedLayers) <= kCascadeRoomBytes,
+              "what the view has room for");
+
+StepTensor* shared_tiles(const StepView& cascade) {
+  // NOLINTNEXTLINE: what follows the table is the cascade's.
+  return const_cast<StepTensor*>(cascade.tensors) + cascade.plan->tensors()->size();
+}
+SharedLayers* shared_layers(const StepView& cascade) {
+  constexpr uintptr_t kMask = alignof(SharedLayers) - 1;
+  const auto end = reinterpret_cast<uintptr_t>(shared_tiles(cascade) + kMaxCascadeLayers - 1);
+  return reinterpret_cast<SharedLayers*>((end + kMask) & ~kMask);
+}
+
 // Where a plan says that arguments are kept: bytes at the beginning of the scratch.
 size_t kept_bytes(const CascadeArgs& args) {
   return args.keeps_args ? round_up_64(args.num_layers * kKeptLayerBytes) : 0;
@@ -77,13 +103,25 @@ struct Layers {
   uint64_t tile_bytes = 0;    // of all tiles
 
   Layers(const CascadeArgs& args, uint32_t isa, void* layer_room, Layer* layers, size_t next = 0)
-      : cascade(args),
-        params(args.step.step->params_as_CascadeParams()),
-        room(static_cast<uint8_t*>(layer_room)),
-        room_of_next(next),
-        layer(layers),
-        block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)) {
-    for (uint32_t i = 0; i < count(); ++i) bind(i);
+      : Layers(args, isa, args.shares_layers ? shared_layers(args.step) : nullptr, layer_room, layers, next) {
+    if (args.shares_layers) {
+      input_row = shared_layers(args.step)->input_row;
+      input_image = shared_layers(args.step)->input_image;
+    } else {
+      for (uint32_t i = 0; i < count(); ++i) bind(i, false);
+    }
+    lay_out_tiles();
+  }
+  // With arguments that bind has checked, for the others to share.
+  Layers(const CascadeArgs& args, SharedLayers* shared, void* layer_room)
+      : Layers(args, QPLAN_ISA_REFERENCE, shared, layer_room, nullptr, 0) {
+    for (uint32_t i = 0; i < count(); ++i) bind(i, true);
+    lay_out_tiles();
+    shared->input_row = input_row;
+    shared->input_image = input_image;
+  }
+
+  void lay_out_tiles() {
     uint32_t rows = block_rows;
     for (uint32_t i = count(); i-- > 0;) {
       Layer& at = layer[i];
@@ -119,36 +157,47 @@ struct Layers {
   void* room_of(uint32_t i) const { return room + i * room_of_next; }
 
  private:
+  Layers(const CascadeArgs& args, uint32_t isa, SharedLayers* shared, void* layer_room, Layer* layers,
+         size_t next)
+      : cascade(args),
+        params(args.step.step->params_as_CascadeParams()),
+        room(!kIsOnStack && shared != nullptr ? shared->args[0] : static_cast<uint8_t*>(layer_room)),
+        room_of_next(!kIsOnStack && shared != nullptr ? kLayerArgsBytes : next),
+        layer(shared != nullptr ? shared->layer : layers),
+        block_rows(cascade_block_rows(args.output_h, args.output_w, args.wanted_rows, isa)) {}
+
   // Cannot fail: the session's init has bound and checked each layer.
   __attribute__((noinline)) void bind_args(uint32_t i) const {
     (void)layer[i].family->bind(view(i), false, room_of(i), nullptr);
   }
 
-  void bind(uint32_t i) {
+  void bind(uint32_t i, bool is_bound) {
     Layer& at = layer[i];
-    const uint32_t input_h = measure(i);
-    bind_args(i);
-    at.window = at.family->row_cut->window(room_of(i));
+    const uint32_t input_h = measure(i, is_bound);
+    if (!is_bound) bind_args(i);
+    const void* const args = is_bound ? cascade_shared_args(cascade.step, i) : room_of(i);
+    at.window = at.family->row_cut->window(args);
     if (at.window.input_h > input_h) at.window.input_h = input_h;
     at.tile_offset = 0;
     const bool may_be = i > 0 && i + 1 < count() && !is_convolution(at.family->id);
-    if (may_be && is_in_place(i)) layer[i - 1].tile_offset = kTileOfNext;
-    at.keep(room_of(i));
+    if (may_be && is_in_place(i, args)) layer[i - 1].tile_offset = kTileOfNext;
+    at.keep(args);
   }
 
-  // Whether layer i computes in the tile of the layer before it; its arguments are in its room. This is a
-  // function of its own to keep the stack short, and not called for convolutions, whose binding takes most of
-  // the stack.
-  __attribute__((noinline)) bool is_in_place(uint32_t i) const {
-    return cascade_layer_is_in_place(view(i), *layer[i].family, room_of(i));
+  // Whether layer i computes in the tile of the layer before it. This is a function of its own to keep the
+  // stack short, and not called for convolutions, whose binding takes most of the stack.
+  __attribute__((noinline)) bool is_in_place(uint32_t i, const void* args) const {
+    return cascade_layer_is_in_place(view(i), *layer[i].family, args);
   }
 
   // Returns the rows of the moving input.
-  __attribute__((noinline)) uint32_t measure(uint32_t i) {
+  __attribute__((noinline)) uint32_t measure(uint32_t i, bool is_known) {
     Layer& at = layer[i];
     const StepView of_layer = view(i);
-    at.family = cascade.families->find(of_layer.step->kernel());
-    at.moving = cascade_moving_input(of_layer, *at.family);
+    if (!is_known) {
+      at.family = cascade.families->find(of_layer.step->kernel());
+      at.moving = cascade_moving_input(of_layer, *at.family);
+    }
     at.output_row = row_bytes(of_layer, of_layer.step->outputs()->Get(0));
     const uint32_t input = of_layer.step->inputs()->Get(at.moving);
     const RowCut& row_cut = *at.family->row_cut;
@@ -396,15 +445,31 @@ uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {
   return Layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)).tile_bytes;
 }
 
+namespace {
+size_t scratch_of(const CascadeArgs& args, uint32_t isa);
+}
+
 size_t cascade_scratch_bytes(const CascadeArgs& args, uint32_t isa) {
+  if (!args.shares_layers) return scratch_of(args, isa);
+  SharedLayers& shared = *shared_layers(args.step);
+  if (shared.isa != isa) {
+    shared.scratch = scratch_of(args, isa);
+    shared.isa = isa;
+  }
+  return shared.scratch;
+}
+
+namespace {
+
+size_t scratch_of(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint64_t bytes = kept_bytes(args) + layers.tile_bytes + most_layer_scratch(layers, isa);
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
 
-uint64_t cascade_work(const CascadeArgs& args) {
-  const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
+uint64_t work_of(const Layers& layers) {
+  const CascadeArgs& args = layers.cascade;
   uint64_t work = 0;
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
   for (uint32_t i = layers.count(); i-- > 0;) {
@@ -416,6 +481,35 @@ uint64_t cascade_work(const CascadeArgs& args) {
     work = saturating_sum(work, saturating_product(args.batch, args.output_h, rows, layers.row_read(i)));
   }
   return work;
+}
+
+}  // namespace
+
+uint64_t cascade_work(const CascadeArgs& args) {
+  if (args.shares_layers) return shared_layers(args.step)->work;
+  return work_of(Layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args)));
+}
+
+void cascade_begin_sharing(const StepView& cascade) {
+  describe_tiles(*cascade.step->params_as_CascadeParams()->tiles(), shared_tiles(cascade));
+}
+
+void* cascade_shared_args(const StepView& cascade, uint32_t index) {
+  return shared_layers(cascade)->args[index];
+}
+
+void cascade_share_layer(const StepView& cascade, uint32_t index, const KernelFamily& family,
+                         uint32_t moving) {
+  Layer& layer = shared_layers(cascade)->layer[index];
+  layer.family = &family;
+  layer.moving = moving;
+}
+
+void cascade_share_layers(CascadeArgs* args) {
+  SharedLayers* const shared = shared_layers(args->step);
+  shared->work = work_of(Layers(*args, shared, QPLAN_LAYER_ROOM(args->step)));
+  shared->isa = kNoIsa;
+  args->shares_layers = true;
 }
 
 uint32_t cascade_work_items(const CascadeArgs& args, uint32_t isa) {

@@ -75,7 +75,19 @@ struct CascadeArgs {
   bool is_in_place = false;
   // The scratch has room for the arguments of all layers, before the tiles.
   bool keeps_args = false;
+  // The step's view has room for what init's questions share, and it is filled.
+  bool shares_layers = false;
 };
+
+// Where the step's view has room for what init shares (StepView::has_cascade_room): begins with the tiles.
+void cascade_begin_sharing(const StepView& cascade);
+// The arguments of a layer, which bind fills when it has checked them.
+void* cascade_shared_args(const StepView& cascade, uint32_t index);
+// What has been found out of it.
+void cascade_share_layer(const StepView& cascade, uint32_t index, const KernelFamily& family,
+                         uint32_t moving);
+// All layers are bound: the questions about args find what they need.
+void cascade_share_layers(CascadeArgs* args);
 
 // Rows of output of a block, [1, output_h], of layers up to `isa`.
 uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa);

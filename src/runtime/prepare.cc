@@ -56,8 +56,11 @@ class Preparation {
     if (!check_outputs_written()) return error_.status();
     show_hidden_tensors();
     // A caller that writes no input finds no addresses in it.
-    if (tensors_ != nullptr)
-      memset(static_cast<void*>(tensors_), 0, plan_.num_tensors() * sizeof(StepTensor));
+    if (tensors_ != nullptr) {
+      const uint32_t count = plan_.num_tensors();
+      for (uint32_t t = 0; t < count; ++t) tensors_[t].data = nullptr, tensors_[t].extents = nullptr;
+      memset(static_cast<void*>(tensors_ + count), 0, kCascadeRoomBytes);
+    }
     return QPLAN_OK;
   }
 
@@ -66,7 +69,8 @@ class Preparation {
   void describe() {
     constexpr uint64_t kBegin = 2 * kMaxArgsBytes;
     static_assert(kBegin % alignof(StepTensor) == 0, "the arena is aligned to more");
-    if (arena_bytes_ < kBegin + uint64_t{plan_.num_tensors()} * sizeof(StepTensor)) return;
+    const uint64_t bytes = uint64_t{plan_.num_tensors()} * sizeof(StepTensor) + kCascadeRoomBytes;
+    if (arena_bytes_ < kBegin + bytes) return;
     auto* tensors = reinterpret_cast<StepTensor*>(arena_ + kBegin);
     describe_tensors(plan_, tensors);
     tensors_ = tensors;
@@ -341,6 +345,7 @@ class Preparation {
     StepView view = session_.step_view(step);
     view.room = memory_at(kMaxArgsBytes);
     view.tensors = tensors_;
+    view.has_cascade_room = tensors_ != nullptr;
     step_inputs_ = view.step->inputs();
     step_outputs_ = view.step->outputs();
     const uint32_t index = step_index(i);

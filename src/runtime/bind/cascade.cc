@@ -28,9 +28,12 @@ __attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFa
     return check.fail(QPLAN_KERNEL_MISSING)
            << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
-  if (family->bind(layer, true, QPLAN_LAYER_ROOM(layer), check.error()) < 0) return fail_layer(check, index);
+  void* const args = layer.has_cascade_room ? cascade_shared_args(cascade, index) : QPLAN_LAYER_ROOM(layer);
+  if (family->bind(layer, true, args, check.error()) < 0) return fail_layer(check, index);
   // open() has checked that the tile before the layer is one of its inputs.
-  if (cascade_moving_input(layer, *family) >= layer.num_inputs()) {
+  const uint32_t moving = cascade_moving_input(layer, *family);
+  if (layer.has_cascade_room) cascade_share_layer(cascade, index, *family, moving);
+  if (moving >= layer.num_inputs()) {
     return check.fail() << "layer " << index << ": " << family->name
                         << " cannot be cut into rows of an input that comes and goes";
   }
@@ -47,6 +50,7 @@ bool check_step(const StepCheck& check, const LayerFamilies& families, const Ste
   if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
     return false;
   if (!check.output(0, "output", kDtypesU8S8, 4, nullptr)) return false;
+  if (cascade.has_cascade_room) cascade_begin_sharing(cascade);
   const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
     if (!check_layer(check, families, cascade, i)) return false;
@@ -66,8 +70,9 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   args.output_w = static_cast<uint32_t>(output[2]);
   args.keeps_args = params_of(cascade).keeps_arguments();
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
-  for (uint32_t i = 0; i < cascade.num_inputs() && data != nullptr; ++i) {
-    args.is_in_place = args.is_in_place || cascade.input_data(i) == data;
+  const auto* inputs = cascade.step->inputs();
+  for (uint32_t i = 0; data != nullptr && i < format::count_of(inputs); ++i) {
+    args.is_in_place = args.is_in_place || cascade.address(inputs->Get(i)) == data;
   }
 }
 
@@ -75,6 +80,7 @@ template <const LayerFamilies& kFamilies>
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
   CascadeArgs args;
   fill_args(step, kFamilies, args);
+  args.shares_layers = step.has_cascade_room;
   return cascade_may_be_in_place(args, input);
 }
 
@@ -83,6 +89,7 @@ qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* 
   const StepCheck check(step, "chain", error);
   if (checked && !check_step(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
+  if (checked && step.has_cascade_room) cascade_share_layers(&args);
   return QPLAN_OK;
 }
 
@@ -150,29 +157,33 @@ StepView cascade_layer(const StepView& cascade, uint32_t index) {
 }
 
 StepView cascade_layer(const StepView& cascade, const CascadeParams& params, uint32_t index) {
+  using Steps = flatbuffers::Offset<format::KernelStep>;
+  using Tensors = flatbuffers::Offset<format::Tensor>;
+  const format::TableFields fields(&params);
   StepView layer = cascade;
-  layer.step = params.layers()->Get(index);
+  layer.step = fields.vector<Steps>(CascadeParams::VT_LAYERS)->Get(index);
   if (cascade.plan == nullptr) return layer;
-  layer.tiles = params.tiles();
+  layer.tiles = fields.vector<Tensors>(CascadeParams::VT_TILES);
   layer.data = nullptr;
-  layer.tensors = nullptr;  // which has no tiles
+  if (!cascade.has_cascade_room) layer.tensors = nullptr;  // which has no tiles
   layer.data_without_tiles = cascade.data;
   return layer;
 }
 
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family) {
-  const uint32_t num_inputs = layer.num_inputs();
+  const auto* inputs = layer.step->inputs();
+  const uint32_t num_inputs = format::count_of(inputs);
   if (family.row_cut == nullptr) return num_inputs;
   uint32_t moving = num_inputs;
   for (uint32_t i = num_inputs; i-- > 0;) {
-    if (layer.is_tile(layer.step->inputs()->Get(i))) moving = i;
+    if (layer.is_tile(inputs->Get(i))) moving = i;
   }
   if (moving < num_inputs) {
     const bool of_planes = family.row_cut->reads_planes != nullptr && family.row_cut->reads_planes(layer);
     return !of_planes && family.row_cut->accepts(layer, moving) ? moving : num_inputs;
   }
   for (uint32_t i = num_inputs; i-- > 0;) {
-    if (!layer.is_constant(layer.step->inputs()->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
+    if (!layer.is_constant(inputs->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
   }
   return moving;
 }

@@ -64,6 +64,14 @@ void describe_tensors(const format::PlanView& plan, StepTensor* tensors) {
   }
 }
 
+void describe_tiles(const flatbuffers::Vector<flatbuffers::Offset<Tensor>>& from, StepTensor* tiles) {
+  for (uint32_t t = 0; t < from.size(); ++t) {
+    StepTensor* const tile = new (tiles + t) StepTensor;
+    describe(*from.Get(t), tile);
+    tile->is_tile = true;
+  }
+}
+
 Dtype StepView::dtype_of(const Tensor& tensor) {
   const TableFields fields(&tensor);
   return dtype_of_type(fields.scalar<uint8_t>(Tensor::VT_TYPE_CODE),

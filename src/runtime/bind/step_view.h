@@ -27,6 +27,12 @@ struct StepTensor {
 // All tensors of an opened plan, as a table for StepView::tensors: constants with their addresses, others
 // without. tensors: as many as the plan has.
 void describe_tensors(const format::PlanView& plan, StepTensor* tensors);
+// The same of the tensors between the layers of a cascade.
+void describe_tiles(const flatbuffers::Vector<flatbuffers::Offset<format::Tensor>>& from, StepTensor* tiles);
+
+// Memory after such a table in which init keeps what its questions about a cascade share
+// (src/runtime/cascade.cc): the tiles as further entries, the arguments of all layers, what is known of each.
+inline constexpr size_t kCascadeRoomBytes = sizeof(void*) == 4 ? 1312 : 4608;
 
 // One step, and the table of tensors that its inputs and outputs are positions in. The table is an array, or
 // a verified plan's own (which is read as it is, so that a session needs no memory for it), with or without
@@ -51,6 +57,9 @@ struct StepView {
   const qplan_kernel_set* kernels = nullptr;
   // Entries of `data`: tensors from there on are constants, which are in `file`.
   uint32_t num_data = UINT32_MAX;
+  // `tensors` are all of the plan's, and kCascadeRoomBytes follow that nobody else uses while init asks about
+  // the step, of which the first question is bind with its checks.
+  bool has_cascade_room = false;
   // Memory of kMaxArgsBytes that nobody else uses while the step is bound, or run by one worker: where a
   // cascade has the arguments of a layer. Null: it has them on the stack.
   void* room = nullptr;
