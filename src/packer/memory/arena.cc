@@ -345,8 +345,11 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
 
 }  // namespace
 
-Arena plan_arena(const Program& program, const SharingQueries& sharing, uint32_t iterations,
+Arena plan_arena(const Program& program, const SharingQueries& queries, uint32_t iterations,
                  std::span<const target::MemoryArea> areas) {
+  SharingQueries sharing = queries;
+  // Areas are filled with buffers one by one, which the rest of another could not follow.
+  if (!areas.empty()) sharing.may_overwrite = nullptr;
   DeviceTensors device_of = find_device_tensors(program);
   Arena arena = place_smallest(program, device_of, sharing, iterations);
   while (relieve_banks(program, arena, &device_of))
