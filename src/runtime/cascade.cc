@@ -468,8 +468,7 @@ size_t scratch_of(const CascadeArgs& args, uint32_t isa) {
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
 
-// Inlined: another frame would be one more under a self-check, which asks for the work of each step.
-__attribute__((always_inline)) inline uint64_t work_of(const Layers& layers) {
+uint64_t work_of(const Layers& layers) {
   const CascadeArgs& args = layers.cascade;
   uint64_t work = 0;
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
@@ -506,7 +505,7 @@ void cascade_share_layer(const StepView& cascade, uint32_t index, const KernelFa
   layer.moving = moving;
 }
 
-__attribute__((noinline)) void cascade_share_layers(CascadeArgs* args) {
+void cascade_share_layers(CascadeArgs* args) {
   SharedLayers* const shared = shared_layers(args->step);
   shared->work = work_of(Layers(*args, shared, QPLAN_LAYER_ROOM(args->step)));
   shared->isa = kNoIsa;

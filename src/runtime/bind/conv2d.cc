@@ -261,13 +261,11 @@ uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h 
 // Where no row of the output has its window outside of the input; rows are cut in elements of a byte.
 bool accepts(const StepView& step, uint32_t input) {
   if (input != 0 || step.input_dtype(0) == Dtype::kS16) return false;
-  uint32_t window[7];  // kernel, stride, dilation, pad: height, width of each
-  format::TableFields(step.step->params()).words(format::Conv2dParams::VT_KERNEL_H, 7, window);
-  const uint32_t pad_top = window[6];
+  const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
   const auto from_h = static_cast<uint32_t>(step.input_extents(0)[1]);
   const auto to_h = static_cast<uint32_t>(step.output_extents(0)[1]);
-  return pad_top < window_rows(window[0], window[4]) &&
-         uint64_t{to_h - 1} * window[2] < uint64_t{from_h} + pad_top;
+  return p.pad_top() < window_rows(p.kernel_h(), p.dilation_h()) &&
+         uint64_t{to_h - 1} * p.stride_h() < uint64_t{from_h} + p.pad_top();
 }
 
 RowWindow window(const void* storage) {
