@@ -101,7 +101,7 @@ class Placer {
   std::vector<uint32_t> next_;  // per buffer: the next one that begins at the same offset
   std::vector<uint64_t> sizes_;
   std::vector<bool> placed_;
-  // Of each buffer that is in the way: the highest offset below it that has room, and its end.
+  // The highest offset with room below each buffer that is in the way, and its end.
   std::vector<std::pair<int64_t, uint64_t>> taken_;
 };
 

@@ -165,7 +165,7 @@ bool StepQueries::may_overwrite(uint32_t step, uint32_t output, uint32_t input) 
 }
 
 std::optional<uint64_t> StepQueries::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
-  // Of conv2d a part is no copy (may_overwrite).
+  // A part of conv2d is no copy (may_overwrite).
   if (program_.steps[step].npu != nullptr || program_.steps[step].kernel == kKernel_conv2d)
     return std::nullopt;
   const KernelFamily& family = family_of(program_.steps[step].kernel);
