@@ -53,7 +53,6 @@ class Convolution {
 
   // Output rows [begin, end) of all images. A pair of pixels is written when its windows have been copied.
   void run(uint32_t begin, uint32_t end) {
-    if (overwrites_rows(a_)) end = a_.batch * a_.output_h;
     row_ = begin;
     auto* out = static_cast<uint8_t*>(a_.output) + size_t{begin} * a_.output_w * a_.output_c;
     const uint8_t* pixel = static_cast<const uint8_t*>(a_.input) + size_t{begin} * a_.output_w * a_.input_c;
@@ -228,7 +227,7 @@ size_t scratch_bytes(const Conv2dArgs& args) {
   return (windows_bytes(args) + residual_copy_bytes(args) + 63) / 64 * 64;
 }
 
-uint32_t work_items(const Conv2dArgs& args) { return overwrites_rows(args) ? 1 : args.batch * args.output_h; }
+uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

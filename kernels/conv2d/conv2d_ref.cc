@@ -2,7 +2,6 @@
 #include <type_traits>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/products.h"
 #include "kernels/numeric/requantize.h"
@@ -154,7 +153,6 @@ bool is_in_place(const Conv2dArgs& a) { return a.input != nullptr && a.input == 
 template <typename In>
 void run_output(const Conv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   if (is_in_place(a)) {  // of the same element size
-    if (overwrites_rows(a)) end = a.batch * a.output_h;
     a.output_dtype == Dtype::kS8
         ? run_rows<In, int8_t, int32_t, true>(a, begin, end, static_cast<int8_t*>(scratch))
         : run_rows<In, uint8_t, int32_t, true>(a, begin, end, static_cast<uint8_t*>(scratch));
@@ -178,7 +176,7 @@ size_t scratch_bytes(const Conv2dArgs& args) {
   return is_in_place(args) ? (size_t{args.output_c} + 63) / 64 * 64 : 0;
 }
 
-uint32_t work_items(const Conv2dArgs& args) { return overwrites_rows(args) ? 1 : args.batch * args.output_h; }
+uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (args.input_dtype == Dtype::kS16) {

@@ -122,7 +122,6 @@ class Convolution {
 
   // Output rows [begin, end) of all images. A tile of pixels is written when its windows have been read.
   void run(uint32_t begin, uint32_t end) {
-    if (!kOnlyForm && overwrites_rows(a_)) end = a_.batch * a_.output_h;
     const TowardsZero rounding(outputs_.rounds_towards_zero() && !has_residual());
     const size_t first = size_t{begin} * a_.output_w;
     uint32_t left = (end - begin) * a_.output_w;
@@ -505,9 +504,7 @@ namespace QPLAN_SCALAR_VARIANT(conv2d) {
     return (window_bytes(args) + copies_bytes(args) + 63) / 64 * 64;
   }
 
-  uint32_t work_items(const Conv2dArgs& args) {
-    return !kIsForm && overwrites_rows(args) ? 1 : args.batch * args.output_h;
-  }
+  uint32_t work_items(const Conv2dArgs& args) { return args.batch * args.output_h; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -1,6 +1,6 @@
 // How the vector variants read the window of a convolution: in taps, runs of bytes that they multiply four at
 // a time; and the layout that has the weights in this order. Both follow from the layer alone: the packer
-// asks here, too. And whether rows of output can be divided. Internal linkage only.
+// asks here, too. Internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_TAPS_H_
 
@@ -11,14 +11,6 @@
 
 namespace qplan {
 namespace {
-
-// Whether the output is written over the beginning of a larger input, of which later rows have yet to read
-// (KernelFamily::part). All rows are one work item then. In the place of an input of its own size, each pixel
-// is made of itself alone.
-inline bool overwrites_rows(const Conv2dArgs& a) {
-  return a.input != nullptr && a.input == a.output &&
-         a.output_h * a.output_w * a.output_c != a.input_h * a.input_w * a.input_c;
-}
 
 // Bytes of a column of an interleaved line buffer, which has one row of output.
 constexpr uint32_t kMaxInterleavedBytes = 16;

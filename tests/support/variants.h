@@ -83,8 +83,9 @@ inline void run_variant(const KernelVariant& variant, const void* args) {
   run_units(variant, args, 0, variant.work_items(args));
 }
 
-// All units in ranges drawn by the seed, run in a shuffled order.
-inline void run_variant_in_pieces(const KernelVariant& variant, const void* args, uint64_t seed) {
+// All units in ranges drawn by the seed, run in a shuffled order unless they have one.
+inline void run_variant_in_pieces(const KernelVariant& variant, const void* args, uint64_t seed,
+                                  bool is_ordered = false) {
   std::mt19937_64 random(seed);
   const uint32_t units = variant.work_items(args);
   std::vector<std::pair<uint32_t, uint32_t>> ranges;
@@ -94,7 +95,7 @@ inline void run_variant_in_pieces(const KernelVariant& variant, const void* args
     ranges.emplace_back(begin, begin + count);
     begin += count;
   }
-  std::shuffle(ranges.begin(), ranges.end(), random);
+  if (!is_ordered) std::shuffle(ranges.begin(), ranges.end(), random);
   for (const auto& [begin, end] : ranges) run_units(variant, args, begin, end);
 }
 
