@@ -306,16 +306,25 @@ Arena place_all(const Program& program, DeviceTensors device_of, const SharingQu
   return arena;
 }
 
-// Buffers of more tensors are larger and live longer: no lower bound is higher for it, but gaps may fit
-// worse.
+// Buffers of more tensors are larger and live longer, and rests of buffers have to be where those were: no
+// lower bound is higher for it, but gaps may fit worse.
 Arena place_smallest(const Program& program, const DeviceTensors& device_of, const SharingQueries& sharing,
                      uint32_t iterations) {
   Arena arena = place_all(program, device_of, sharing, iterations);
   const bool has_parts = std::ranges::any_of(arena.lifetimes.inside, [](uint32_t t) { return t != kNone; });
-  if (!has_parts || arena.size == arena.lower_bound) return arena;
-  const SharingQueries without_parts = {sharing.may_be_in_place, nullptr, sharing.may_overwrite};
-  Arena apart = place_all(program, device_of, without_parts, iterations);
-  return apart.size < arena.size ? apart : arena;
+  const bool has_rests = std::ranges::any_of(arena.lifetimes.buffers,
+                                             [](const Buffer& buffer) { return buffer.rest_of != kNone; });
+  const auto keep_smaller = [&](bool with_parts, bool with_rests) {
+    if (arena.size == arena.lower_bound) return;
+    const SharingQueries queries = {sharing.may_be_in_place, with_parts ? sharing.part_offset : nullptr,
+                                    with_rests ? sharing.may_overwrite : nullptr};
+    Arena other = place_all(program, device_of, queries, iterations);
+    if (other.size < arena.size) arena = std::move(other);
+  };
+  if (has_parts) keep_smaller(false, true);
+  if (has_rests) keep_smaller(true, false);
+  if (has_parts && has_rests) keep_smaller(false, false);
+  return arena;
 }
 
 // Moves the largest tensor of each bank that exceeds its device to the arena; regions then copy it. False:
