@@ -120,7 +120,7 @@ std::vector<uint32_t> target_isas(const format::PlanView& view);
 
 // Elementary operations that each further range of a cascade's rows computes again, of rows that the range
 // before it had in its tiles: one range for each thread, and for each piece of a run that yields. 0: the step
-// is no cascade, or one that a kernel refuses.
+// is no cascade, or one that a kernel refuses, or in place, which has one range.
 uint64_t repeated_work(const format::PlanView& view, uint32_t index);
 
 // The same of a kernel's step, without addresses or with them:

@@ -231,6 +231,10 @@ uint64_t repeated_work(const format::PlanView& view, uint32_t index) {
   Error error;
   alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
   if (step.kernel() != kKernel_chain || kCascadeFamily.bind(cascade, true, args, &error) < 0) return 0;
+  const format::Tensor& output = view.tensor(step.outputs()->Get(0));
+  for (const uint32_t input : *step.inputs()) {  // in place, all rows are one range
+    if (!view.is_constant(input) && format::ranges_overlap(view.tensor(input), output)) return 0;
+  }
   uint64_t rows = 0;  // of a layer's output, that are there already but for the range
   uint64_t work = 0;
   for (uint32_t i = step.params_as_CascadeParams()->layers()->size(); i-- > 0;) {
@@ -242,7 +246,8 @@ uint64_t repeated_work(const format::PlanView& view, uint32_t index) {
     rows = std::min(rows, static_cast<uint64_t>(extents[1]));
     work = saturating_sum(work, family.work(args) / all_rows * rows);
     const RowWindow window = family.row_cut->window(args);
-    rows = rows * window.stride + (window.window > window.stride ? window.window - window.stride : 0);
+    const uint64_t reach = rows * window.stride + window.window;
+    rows = reach > window.stride ? reach - window.stride : 0;
   }
   return work;
 }
