@@ -63,7 +63,7 @@ constexpr size_t kTileOfNext = SIZE_MAX;
 // What the questions that init asks about a cascade share, in the room that the step's view has: each would
 // bind all layers again, thousands of instructions.
 struct SharedLayers {
-  // Those that bind has checked; where they are not kept in `layer`, layer_scratch has cut them.
+  // Those that bind has checked; where they are not kept in `layer`, layer_scratch cuts them.
   alignas(kArgsAlignment) uint8_t args[kMaxCascadeLayers][kLayerArgsBytes];
   Layer layer[kMaxCascadeLayers];
   size_t input_row, input_image;  // as Layers has them
@@ -221,14 +221,16 @@ const KernelVariant* variant_for(const Layer& layer, const StepView& view, const
   return choose_variant(*layer.family, args, isa, scratch, view.step->schedule());
 }
 
-// What a layer takes for the most rows that it makes at once: no family takes more for fewer.
+// What a layer takes for the most rows that it makes at once: no family takes more for fewer. SIZE_MAX where
+// no variant makes these.
 size_t layer_scratch(const Layers& layers, uint32_t i, uint32_t isa) {
   void* const args = layers.get_args(i);
   const Layer& layer = layers.layer[i];
   const CutRows rows = {layer.moving, layer.window, 0, {0, layer.tile_rows}, nullptr, nullptr};
   const StepView view = layers.view(i);
   layer.family->row_cut->cut(view, rows, args);
-  return round_up_64(variant_for(layer, view, args, isa, SIZE_MAX)->scratch_bytes(args));
+  const KernelVariant* const variant = variant_for(layer, view, args, isa, SIZE_MAX);
+  return variant == nullptr ? SIZE_MAX : round_up_64(variant->scratch_bytes(args));
 }
 
 size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
@@ -463,7 +465,8 @@ namespace {
 
 size_t scratch_of(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
-  const uint64_t bytes = kept_bytes(args) + layers.tile_bytes + most_layer_scratch(layers, isa);
+  const uint64_t bytes =
+      saturating_sum(kept_bytes(args) + layers.tile_bytes, most_layer_scratch(layers, isa));
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }

@@ -55,22 +55,24 @@ class Preparation {
   __attribute__((noinline)) qplan_status finish() {
     if (!check_outputs_written()) return error_.status();
     show_hidden_tensors();
-    // A caller that writes no input finds no addresses in it.
+    // A caller that writes no input finds no addresses of the table in it, nor of what followed it.
     if (tensors_ != nullptr) {
       const uint32_t count = plan_.num_tensors();
       for (uint32_t t = 0; t < count; ++t) tensors_[t].data = nullptr, tensors_[t].extents = nullptr;
-      memset(static_cast<void*>(tensors_ + count), 0, kCascadeRoomBytes);
+      if (has_cascade_room_) memset(static_cast<void*>(tensors_ + count), 0, kCascadeRoomBytes);
     }
     return QPLAN_OK;
   }
 
   // Every step asks for its tensors again and again: they are read once, into memory of activations, where
-  // there is enough of it, after what binding uses (memory_at).
+  // there is enough of it, after what binding uses (memory_at). What questions about a cascade share follows,
+  // where there is enough for that, too.
   void describe() {
     constexpr uint64_t kBegin = 2 * kMaxArgsBytes;
     static_assert(kBegin % alignof(StepTensor) == 0, "the arena is aligned to more");
-    const uint64_t bytes = uint64_t{plan_.num_tensors()} * sizeof(StepTensor) + kCascadeRoomBytes;
-    if (arena_bytes_ < kBegin + bytes) return;
+    const uint64_t end = kBegin + uint64_t{plan_.num_tensors()} * sizeof(StepTensor);
+    if (arena_bytes_ < end) return;
+    has_cascade_room_ = arena_bytes_ - end >= kCascadeRoomBytes;
     auto* tensors = reinterpret_cast<StepTensor*>(arena_ + kBegin);
     describe_tensors(plan_, tensors);
     tensors_ = tensors;
@@ -345,7 +347,7 @@ class Preparation {
     StepView view = session_.step_view(step);
     view.room = memory_at(kMaxArgsBytes);
     view.tensors = tensors_;
-    view.has_cascade_room = tensors_ != nullptr;
+    view.has_cascade_room = has_cascade_room_;
     step_inputs_ = view.step->inputs();
     step_outputs_ = view.step->outputs();
     const uint32_t index = step_index(i);
@@ -576,6 +578,7 @@ class Preparation {
   // Tensors of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
+  bool has_cascade_room_ = false;  // kCascadeRoomBytes follow them
 };
 
 }  // namespace

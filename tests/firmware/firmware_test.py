@@ -4,7 +4,9 @@ usage: firmware_test.py QPLAN BUILD_DIR    (run by ctest; needs gcc-arm-none-eab
 """
 import hashlib
 import json
+import math
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -46,6 +48,29 @@ def models():
             cases.append((name, os.path.join(DATA, "models", model + ".tflite"),
                           os.path.join(golden, "input0.bin"), os.path.join(golden, "output0.bin")))
     return cases
+
+
+def small_network(height, width, channels):
+    """Three convolutions that the packer cuts into a cascade, as relay."""
+    draw = random.Random(1)
+
+    def constant(shape, dtype, most):
+        values = ", ".join(str(draw.randint(-most, most)) for _ in range(math.prod(shape)))
+        return f"const(Tensor[({', '.join(map(str, shape))}), {dtype}], [{values}])"
+
+    text = f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, {height}, {width}, 1), int8]) {{\n'
+    at = "%x"
+    for i, (weights, options) in enumerate((
+            ((channels, 3, 3, 1), "padding=[1, 1, 1, 1], "),
+            ((channels, 3, 3, 1), f"groups={channels}, padding=[1, 1, 1, 1], "),
+            ((channels, 1, 1, channels), ""))):
+        text += (f"  %{3 * i} = qnn.conv2d({at}, {constant(weights, 'int8', 90)}, 3, 0, 0.03f, 0.006f, {options}"
+                 f'data_layout="NHWC", kernel_layout="OHWI");\n'
+                 f"  %{3 * i + 1} = nn.bias_add(%{3 * i}, {constant((channels,), 'int32', 900)}, axis=3);\n"
+                 f"  %{3 * i + 2} = qnn.requantize(%{3 * i + 1}, 0.00018f, 0, 0.03f, 3, axis=3, "
+                 'contract="f32e");\n')
+        at = f"%{3 * i + 2}"
+    return text + f"  {at}\n}}\n"
 
 
 class Firmware(unittest.TestCase):
@@ -135,6 +160,42 @@ class Firmware(unittest.TestCase):
                                  "the packer's figure for 32 bits")
                 stack = inspected["memory"]["stack_bytes"]["32_bit"]
                 self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
+                self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
+
+    def test_cascades_start_in_little_memory_within_the_stated_stack(self):
+        """Activations without room for the tensor table, and with room for it, but none for what init shares."""
+        for height, width, has_table in ((12, 6, False), (20, 8, True)):
+            with self.subTest(height=height):
+                name = f"small{height}"
+                folder = os.path.join(BUILD, name)
+                os.makedirs(folder, exist_ok=True)
+                model, plan, input_file = (os.path.join(folder, file) for file in ("model.relay", "model.qplan", "x.bin"))
+                with open(model, "w") as file:
+                    file.write(small_network(height, width, 4))
+                with open(input_file, "wb") as file:
+                    file.write(random.Random(2).randbytes(height * width))
+                # The host's reference kernels without cascades say what comes out.
+                apart = os.path.join(folder, "apart.qplan")
+                run(QPLAN, "pack", model, "-o", apart, "--fuse", "off")
+                run(QPLAN, "run", apart, "--isa", "reference", "--input", input_file, "--output-dir", folder)
+                expected = os.path.join(folder, "output0.bin")
+                with open(expected, "rb") as file:
+                    self.assertGreater(len(set(file.read())), 50)
+                run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4")
+                inspected = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)
+                self.assertEqual([step["op"] for step in inspected["steps"]], ["chain"])
+                arena, table = inspected["memory"]["arena_bytes"], 640 + 40 * len(inspected["tensors"])
+                self.assertEqual(arena >= table, has_table)
+                self.assertLess(arena, table + 1312)
+                _, image, _ = self.build(name, model, input_file, expected, plan)
+                done = self.start(image)
+                print(f"{name}: {' '.join(done.stdout.split())}")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+                self.assertEqual(int(said["different"]), 0)
+                self.assertEqual(int(said["memory_bytes"]), inspected["memory"]["session_bytes"]["32_bit"]["1"])
+                stack = inspected["memory"]["stack_bytes"]["32_bit"]
+                self.assertLessEqual(int(said["init_stack_bytes"]), min(stack["open"], 1200))
                 self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
 
     def test_image_has_no_heap_and_no_static_constructors(self):
