@@ -81,6 +81,12 @@ class Explain(CommandTest):
             self.assertEqual(choice["session_bytes"], inspected["memory"]["session_bytes"]["32_bit"]["1"])
             self.assertEqual(choice["work"], inspected["functions"][0]["work"])
             self.assertEqual(choice["macs"], choices["off"]["macs"])
+            places = [(tensor["offset"], tensor["bank"]) for tensor in inspected["tensors"]]
+            for step in inspected["steps"]:
+                if step["op"] != "chain":
+                    continue
+                is_in_place = places[step["outputs"][0]] in [places[tensor] for tensor in step["inputs"]]
+                self.assertEqual(step["repeated_work"] == 0, is_in_place)
         self.assertLess(choices["memory"]["session_bytes"], choices["auto"]["session_bytes"])
         self.assertLess(choices["auto"]["session_bytes"], choices["off"]["session_bytes"])
         self.assertEqual(choices["off"]["repeated_work"], 0)
