@@ -217,7 +217,9 @@ Convolved convolved(const PlanSpec& spec, uint32_t num_threads, Yields* yields =
   HostTensor x({1, 8, 8, 4}, counting(256, 1)), y({1, 4, 4, 8}, counting(128));
   EXPECT_EQ(qplan_session_write(session.get(), 0, &x.tensor), QPLAN_OK);
   const qplan_status status = qplan_session_invoke(session.get());
-  if (status == QPLAN_OK) EXPECT_EQ(qplan_session_read(session.get(), 0, &y.tensor), QPLAN_OK);
+  if (status == QPLAN_OK) {
+    EXPECT_EQ(qplan_session_read(session.get(), 0, &y.tensor), QPLAN_OK);
+  }
   return {status, y.bytes};
 }
 
