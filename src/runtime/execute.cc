@@ -91,11 +91,13 @@ __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, Ste
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
   work->per_call = step_items_per_call(session, record, args, work->work_items);
-  const bool is_ordered = record.family->is_ordered != nullptr && record.family->is_ordered(args);
-  work->tasks =
-      kWorkers == Workers::kOne || is_ordered
-          ? 1
-          : num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool);
+  work->tasks = 1;
+  if constexpr (kWorkers == Workers::kPool) {
+    if (record.family->is_ordered == nullptr || !record.family->is_ordered(args)) {
+      work->tasks =
+          num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool);
+    }
+  }
 }
 
 // A function of its own, whose stack kernels that run alone do without.

@@ -234,8 +234,7 @@ bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
 // each pixel is made of itself alone.
 bool is_ordered(const void* args) {
   const auto& a = *static_cast<const Conv2dArgs*>(args);
-  return a.input != nullptr && a.input == a.output &&
-         uint64_t{a.output_h} * a.output_w * a.output_c != uint64_t{a.input_h} * a.input_w * a.input_c;
+  return a.input == a.output && a.output_h * a.output_w * a.output_c != a.input_h * a.input_w * a.input_c;
 }
 
 constexpr KernelVariant kVariants[] = {
