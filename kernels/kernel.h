@@ -9,8 +9,8 @@
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. What a plan's step
 // says becomes Args in src/runtime/bind/<family>.cc. Work comes in *work items* (output rows, blocks of
 // channels, ...: the variant says how many a given Args has); any partition of the work items into ranges,
-// run in any order by any workers, gives the same bytes, but where the family says that they have an order
-// (KernelFamily::is_ordered).
+// run in any order by any workers, gives the same bytes, but where they have an order
+// (is_ordered in src/runtime/execute.cc).
 #ifndef QPLAN_KERNELS_KERNEL_H_
 #define QPLAN_KERNELS_KERNEL_H_
 

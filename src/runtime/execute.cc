@@ -1,4 +1,5 @@
 #include "format/text.h"
+#include "kernels/conv2d/conv2d.h"
 #include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
 #include "src/runtime/work.h"
@@ -78,6 +79,15 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
   return worthwhile < wanted ? worthwhile : wanted;
 }
 
+// Whether work items have to be computed in ascending order, none beside another: those of a convolution that
+// writes over the beginning of its larger input, of which each row overwrites what rows before it read. In
+// the place of an input of the same size, each pixel is made of itself alone.
+bool is_ordered(uint16_t kernel, const void* args) {
+  if (kernel != kKernel_conv2d) return false;
+  const auto& a = *static_cast<const Conv2dArgs*>(args);
+  return a.input == a.output && a.output_h * a.output_w * a.output_c != a.input_h * a.input_w * a.input_c;
+}
+
 // What runs steps alone has no code for threads.
 enum class Workers { kOne, kPool };
 
@@ -91,13 +101,10 @@ __attribute__((noinline)) void fill_step(const Session& session, uint32_t i, Ste
   (void)record.family->bind(view, false, args, nullptr);
   work->work_items = record.variant->work_items(args);
   work->per_call = step_items_per_call(session, record, args, work->work_items);
-  work->tasks = 1;
-  if constexpr (kWorkers == Workers::kPool) {
-    if (record.family->is_ordered == nullptr || !record.family->is_ordered(args)) {
-      work->tasks =
-          num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool);
-    }
-  }
+  work->tasks =
+      kWorkers == Workers::kOne || is_ordered(record.family->id, args)
+          ? 1
+          : num_tasks(*record.variant, work->work_items, view.step->min_units_per_task(), session.pool);
 }
 
 // A function of its own, whose stack kernels that run alone do without.

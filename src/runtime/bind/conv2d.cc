@@ -230,13 +230,6 @@ bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
          uint64_t{window[0]} * row >= static_cast<uint64_t>(to[2] * to[3]);
 }
 
-// Each row of such an output overwrites what rows before it read. In the place of an input of the same size,
-// each pixel is made of itself alone.
-bool is_ordered(const void* args) {
-  const auto& a = *static_cast<const Conv2dArgs*>(args);
-  return a.input == a.output && a.output_h * a.output_w * a.output_c != a.input_h * a.input_w * a.input_c;
-}
-
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),
     QPLAN_CONV2D_VARIANTS
@@ -251,11 +244,11 @@ constexpr KernelVariant kForm[] = {QPLAN_VARIANT_ROW(Conv2dArgs, conv2d_dsp_form
 }  // namespace
 
 constexpr KernelFamily kConv2dFamily = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut, part, is_ordered);
+    kKernel_conv2d, "conv2d", kVariants, &kConv2dRowCut, part);
 constexpr KernelFamily kConv2dFamilyReference = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut, part, is_ordered);
+    kKernel_conv2d, "conv2d", kReference, &kConv2dRowCut, part);
 constexpr KernelFamily kConv2dFamilyOptimized = make_family<Conv2dArgs, bind<false>, in_place, conv2d_work>(
-    kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut, part, is_ordered);
+    kKernel_conv2d, "conv2d", kOptimized, &kConv2dRowCut, part);
 // Cascades have none of these as layers. No output is written over a larger input.
 constexpr KernelFamily kConv2dFamilyForm =
     make_family<Conv2dArgs, bind<true>, in_place, conv2d_work>(kKernel_conv2d, "conv2d", kForm);

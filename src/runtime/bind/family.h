@@ -108,8 +108,7 @@ struct RowCut {
 
 // Whether the one of the two that is smaller may lie inside the other, *offset bytes from its beginning:
 // where its bytes are then the same as there, so that nothing is moved, or, of conv2d, an output that is
-// written over what has been read of the input (KernelFamily::is_ordered). The kernel finds out by the
-// addresses.
+// written over what has been read of the input. The kernel finds out by the addresses.
 using PartQuery = bool (*)(const StepView& step, uint32_t output, uint32_t input, uint64_t* offset);
 
 struct KernelFamily {
@@ -133,9 +132,6 @@ struct KernelFamily {
   // plan can understate it, and the same for all variants, whose time is at most a constant times this
   // number.
   uint64_t (*work)(const void* args);
-  // Whether work items have to be computed in ascending order, none beside another: one overwrites what
-  // those before it read. Null: never.
-  bool (*is_ordered)(const void* args) = nullptr;
 };
 
 inline const KernelVariant* choose_variant(const KernelFamily& family, const void* args, uint32_t isa_limit,
@@ -149,8 +145,7 @@ template <typename Args, qplan_status (*kBind)(const StepView&, bool check, Args
           size_t num_variants>
 constexpr KernelFamily make_family(KernelId id, const char* name,
                                    const KernelVariant (&variants)[num_variants],
-                                   const RowCut* row_cut = nullptr, PartQuery part = nullptr,
-                                   bool (*is_ordered)(const void* args) = nullptr) {
+                                   const RowCut* row_cut = nullptr, PartQuery part = nullptr) {
   static_assert(sizeof(Args) <= kMaxArgsBytes && alignof(Args) <= kArgsAlignment,
                 "the executor keeps this much");
   // Not a constant expression where it is reached.
@@ -171,7 +166,6 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
       variants,
       num_variants,
       [](const void* args) { return kWork(*static_cast<const Args*>(args)); },
-      is_ordered,
   };
 }
 
