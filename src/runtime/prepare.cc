@@ -56,11 +56,7 @@ class Preparation {
     if (!check_outputs_written()) return error_.status();
     show_hidden_tensors();
     // A caller that writes no input finds no addresses of the table in it, nor of what followed it.
-    if (tensors_ != nullptr) {
-      const uint32_t count = plan_.num_tensors();
-      for (uint32_t t = 0; t < count; ++t) tensors_[t].data = nullptr, tensors_[t].extents = nullptr;
-      if (has_cascade_room_) memset(static_cast<void*>(tensors_ + count), 0, kCascadeRoomBytes);
-    }
+    if (tensors_ != nullptr) memset(static_cast<void*>(tensors_), 0, described_bytes_);
     return QPLAN_OK;
   }
 
@@ -68,11 +64,13 @@ class Preparation {
   // there is enough of it, after what binding uses (memory_at). What questions about a cascade share follows,
   // where there is enough for that, too.
   void describe() {
-    constexpr uint64_t kBegin = 2 * kMaxArgsBytes;
+    constexpr size_t kBegin = 2 * kMaxArgsBytes;
     static_assert(kBegin % alignof(StepTensor) == 0, "the arena is aligned to more");
     const uint64_t end = kBegin + uint64_t{plan_.num_tensors()} * sizeof(StepTensor);
     if (arena_bytes_ < end) return;
-    has_cascade_room_ = arena_bytes_ - end >= kCascadeRoomBytes;
+    described_bytes_ = static_cast<size_t>(end) - kBegin;
+    has_cascade_room_ = arena_bytes_ - static_cast<size_t>(end) >= kCascadeRoomBytes;
+    if (has_cascade_room_) described_bytes_ += kCascadeRoomBytes;
     auto* tensors = reinterpret_cast<StepTensor*>(arena_ + kBegin);
     describe_tensors(plan_, tensors);
     tensors_ = tensors;
@@ -578,6 +576,7 @@ class Preparation {
   // Tensors of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
+  size_t described_bytes_ = 0;
   bool has_cascade_room_ = false;  // kCascadeRoomBytes follow them
 };
 
