@@ -8,6 +8,8 @@
 
 #include "kernels/kernel.h"
 #include "qplan/firmware.h"
+#include "src/runtime/bind/family.h"
+#include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 
 namespace qplan::testing::yield_test {
