@@ -1,5 +1,5 @@
 #include "format/text.h"
-#include "kernels/conv2d/conv2d.h"
+#include "src/runtime/bind/row_order.h"
 #include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
 #include "src/runtime/work.h"
@@ -77,15 +77,6 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
   const uint32_t worthwhile = work_items / min_units_per_task;
   const uint32_t wanted = pool.num_threads * tasks_per_worker(variant, pool.is_uneven != 0);
   return worthwhile < wanted ? worthwhile : wanted;
-}
-
-// Whether work items have to be computed in ascending order, none beside another: those of a convolution that
-// writes over the beginning of its larger input, of which each row overwrites what rows before it read. In
-// the place of an input of the same size, each pixel is made of itself alone.
-bool is_ordered(uint16_t kernel, const void* args) {
-  if (kernel != kKernel_conv2d) return false;
-  const auto& a = *static_cast<const Conv2dArgs*>(args);
-  return a.input == a.output && a.output_h * a.output_w * a.output_c != a.input_h * a.input_w * a.input_c;
 }
 
 // What runs steps alone has no code for threads.
