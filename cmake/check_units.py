@@ -15,7 +15,10 @@ import sys
 # The folders of each target whose files are compiled together.
 TARGETS = (("src/packer", "src/vta/compiler", "src/ethosu/compiler"),
            ("src/vta/sim", "src/ethosu/sim", "src/npu_sim"),
+           ("src/host",),
            ("tools",))
+# Each folder is one target: its functions are compared, not its constants.
+TESTS = "tests"
 NAME = re.compile(r"^k?[A-Z]\w*$")
 
 
@@ -58,15 +61,7 @@ def anonymous_names(code):
     for match in re.finditer(r"\bnamespace\s*\{", code):
         for enumerators in re.finditer(r"\benum\b(?!\s+class)[\w\s:]*\{([^}]*)\}", block_after(code, match.end())):
             names.update(re.findall(r"\bk[A-Z]\w*", enumerators[1]))
-        outside, depth = "", 0
-        for char in block_after(code, match.end()):
-            depth -= char == "}"
-            if depth == 0 and char != "}":
-                outside += char
-            depth += char == "{"
-            if depth == 0 and char == "}":
-                outside += ";"
-        for statement in re.split(r"[;{]", outside):
+        for statement in re.split(r"[;{]", outside_of_blocks(block_after(code, match.end()))):
             found = re.search(r"\b(?:struct|class|enum(?:\s+class)?|union)\s+(\w+)\s*(?:final\b|:|$)", statement) or re.search(
                 r"\bconstexpr\b[^=(]*?\b(k[A-Z]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=|$)", statement)
             if found and NAME.match(found[1]):
@@ -74,18 +69,67 @@ def anonymous_names(code):
     return names
 
 
+def outside_of_blocks(code):
+    """What is in no braces; a pair of them is left as "{;"."""
+    outside, depth = "", 0
+    for char in code:
+        depth -= char == "}"
+        if depth == 0 and char != "}":
+            outside += char
+        depth += char == "{"
+        if depth == 0 and char == "}":
+            outside += ";"
+    return outside
+
+
+def own_functions(code):
+    """The functions that the anonymous namespaces of a file define, as (namespace around, name, types of arguments)."""
+    found = set()
+    for space, content in namespaces_of(code):
+        own = outside_of_named(content)
+        for match in re.finditer(r"\bnamespace\s*\{", own):
+            outside = outside_of_blocks(block_after(own, match.end()))
+            for name, arguments in re.findall(r"[\w>*&\]]\s*[\s*&](\w+)\(([^()]*)\)\s*(?:noexcept\s*)?\{", outside):
+                types = [re.sub(r"\s*=.*|(?<=[\s*&>])\w+$", "", argument.strip()).strip() for argument in arguments.split(",")]
+                found.add((space, name, ", ".join(types)))
+    return found
+
+
+def outside_of_named(code):
+    """Without the named namespaces that code opens, which namespaces_of gives on their own."""
+    match = re.search(r"\bnamespace\s+[\w:]+\s*\{", code)
+    while match:
+        code = code[:match.start()] + code[match.end() + len(block_after(code, match.end())):]
+        match = re.search(r"\bnamespace\s+[\w:]+\s*\{", code)
+    return code
+
+
 def is_inside(space, outer):
     return outer in ("", space) or space.startswith(outer + "::")
 
 
-def check_target(root, folders):
+def codes_of(root, folders, ending=".cc"):
     codes = {}
     for top in folders:
         for folder, _, files in sorted(os.walk(os.path.join(root, top))):
             for name in sorted(files):
-                if name.endswith(".cc"):
+                if name.endswith(ending):
                     with open(os.path.join(folder, name), encoding="utf-8") as file:
                         codes[os.path.relpath(os.path.join(folder, name), root)] = code_of(file.read())
+    return codes
+
+
+def check_functions(codes):
+    problems, first = [], {}
+    for path, code in codes.items():
+        for function in sorted(own_functions(code)):
+            if function in first:
+                problems.append("%s: '%s(%s)' is also defined by %s" % (path, *function[1:], first[function]))
+            first.setdefault(function, path)
+    return problems
+
+
+def check_names(codes):
     names = {path: own_names(code) for path, code in codes.items()}
     # What a file says in each of its namespaces, and the words of it all, to be quick.
     spaces = {path: namespaces_of(code) for path, code in codes.items()}
@@ -106,7 +150,14 @@ def check_target(root, folders):
 
 
 def check(root):
-    return [problem for folders in TARGETS for problem in check_target(root, folders)]
+    problems = []
+    for folders in TARGETS:
+        codes = codes_of(root, folders)
+        problems += check_names(codes) + check_functions(codes)
+    tests = os.path.join(root, TESTS)
+    for folder in sorted(os.listdir(tests)) if os.path.isdir(tests) else []:
+        problems += check_functions(codes_of(root, (os.path.join(TESTS, folder),), "_test.cc"))
+    return problems
 
 
 def main():

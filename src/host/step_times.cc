@@ -17,13 +17,13 @@ struct qplan_step_times {
 
 namespace {
 
-void step_begin(void* user, const qplan_event* event) {
+void begin_timing(void* user, const qplan_event* event) {
   auto* times = static_cast<qplan_step_times*>(user);
   if (times->before.step_begin != nullptr) times->before.step_begin(times->before.user, event);
   times->begin_ns = qplan_host_now_ns(nullptr);  // last, so that our own work is not the step's
 }
 
-void step_end(void* user, const qplan_event* event, qplan_status status) {
+void end_timing(void* user, const qplan_event* event, qplan_status status) {
   const uint64_t end_ns = qplan_host_now_ns(nullptr);
   auto* times = static_cast<qplan_step_times*>(user);
   try {
@@ -45,7 +45,7 @@ void step_end(void* user, const qplan_event* event, qplan_status status) {
   if (times->before.step_end != nullptr) times->before.step_end(times->before.user, event, status);
 }
 
-void forward_log(void* user, uint32_t level, const char* text) {
+void pass_log_on(void* user, uint32_t level, const char* text) {
   const auto* times = static_cast<const qplan_step_times*>(user);
   times->before.log(times->before.user, level, text);
 }
@@ -64,10 +64,10 @@ qplan_status qplan_step_times_attach(qplan_step_times* times, qplan_platform* pl
   std::memcpy(&times->before, platform, std::min<size_t>(platform->struct_size, sizeof(*platform)));
   times->is_attached = true;
   platform->user = times;
-  platform->step_begin = step_begin;
-  platform->step_end = step_end;
+  platform->step_begin = begin_timing;
+  platform->step_end = end_timing;
   platform->now_ns = qplan_host_now_ns;
-  if (platform->log != nullptr) platform->log = forward_log;
+  if (platform->log != nullptr) platform->log = pass_log_on;
   return QPLAN_OK;
 }
 

@@ -62,6 +62,26 @@ class CheckUnits(unittest.TestCase):
         self.accepted(LIMIT, "namespace qplan::passes {\n" + use + "\n}")
         self.accepted(LIMIT, "namespace qplan {\n" + use + "\n}")
 
+    def test_functions_that_two_files_define(self):
+        own = "namespace {\nvoid begin(void* user, const Event& event) {\n  use(user);\n}\n}"
+        status, message = check(own, "namespace {\nvoid begin(void* data, const Event& e) {}\n}", ("src/host", "src/host"))
+        self.assertEqual(status, 1, message)
+        self.assertIn("src/host/own.cc: 'begin(void*, const Event&)' is also defined by src/host/other.cc", message)
+        self.accepted(own, "namespace {\nvoid begin(int32_t user, const Event& event) {}\n}")
+        self.accepted(own, "namespace qplan {\nnamespace {\nvoid begin(void* user, const Event& event) {}\n}\n}")
+        self.accepted(own, "namespace {\nvoid begin(void* user, const Event& event);\n}")
+
+    def test_functions_of_tests(self):
+        own = "namespace {\nint f() {\n  return 1;\n}\n}"
+        with tempfile.TemporaryDirectory() as root:
+            for path in ("kernels/add/own_test.cc", "kernels/sub/other_test.cc", "runtime/other_test.cc", "fuzz/x.cc", "fuzz/y.cc"):
+                os.makedirs(os.path.join(root, "tests", os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, "tests", path), "w", encoding="utf-8") as out:
+                    out.write(own)
+            done = subprocess.run([sys.executable, CHECK, root], stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.stdout, "tests/kernels/sub/other_test.cc: 'f()' is also defined by tests/kernels/add/own_test.cc\n"
+                         "1 names that a unit could mix up\n")
+
     def test_folders_of_one_target_and_of_two(self):
         use = "namespace qplan::pass {\nbool fits(uint32_t n) { return n < kLimit; }\n}"
         status, message = check(LIMIT, use, folders=("src/packer/passes", "src/packer/op"))
