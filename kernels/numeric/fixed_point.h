@@ -74,7 +74,7 @@ static constexpr int32_t fixed_reciprocal_one_plus(int32_t a) {
 // or of 2 times the root of 2, whichever puts r in [sqrt(1/2), 1); log(r) is a rational function around the
 // fourth root of 1/2.
 static constexpr int32_t fixed_log(int32_t a) {
-  constexpr int32_t kLog2 = 1488522236, kSqrtHalf = 1518500250, kFourthRootOfHalf = 1805811301;  // Q0.31
+  constexpr int32_t kLog2 = 1488522236, kRootOfHalf = 1518500250, kFourthRootOfHalf = 1805811301;  // Q0.31
   // 11/240, 1/20 and 1/4 times the fourth root of 2, and 2 times that of 1/2 less that of 2.
   constexpr int32_t kAlphaN = 117049297, kAlphaD = 127690142, kAlphaF = 638450708, kAlphaI = 1057819769;
   constexpr int32_t kIntegerBits = 12;            // of a
@@ -83,8 +83,8 @@ static constexpr int32_t fixed_log(int32_t a) {
     return count == 0 ? x : saturating_shift_left(x, count);
   };
   const int32_t zeros = __builtin_clz(static_cast<uint32_t>(a));
-  const int32_t zeros_by_root = __builtin_clz(static_cast<uint32_t>(doubling_high_mul(a, kSqrtHalf))) - 1;
-  const int32_t r1 = shifted(doubling_high_mul(shifted(a, zeros - 1), kSqrtHalf), 1);
+  const int32_t zeros_by_root = __builtin_clz(static_cast<uint32_t>(doubling_high_mul(a, kRootOfHalf))) - 1;
+  const int32_t r1 = shifted(doubling_high_mul(shifted(a, zeros - 1), kRootOfHalf), 1);
   const int32_t r2 = shifted(a, zeros_by_root);
   const int32_t r = r1 < r2 ? r1 : r2;
   const int32_t power1 = (kIntegerBits - zeros) * (1 << 25) + kQuarter;
