@@ -5,7 +5,7 @@
 #include <string>
 
 #include "qplan/npu_driver.h"
-#include "src/vta/sim/memory.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/options.h"
 
 namespace qplan::ethosu::sim {

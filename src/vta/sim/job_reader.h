@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "qplan/npu_driver.h"
-#include "src/vta/sim/memory.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/record.h"
 
