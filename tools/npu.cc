@@ -84,10 +84,10 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
 
 void add_npu_file_options(CLI::App& command, NpuOptions& options) {
   command
-      .add_option(
-          "--npu-record", options.record,
-          "Write each job of the simulator there, for `qplan npu replay` and simulators of others; implies "
-          "--npu-verify, where there are CPU steps to compare with")
+      .add_option("--npu-record", options.record,
+                  "Write each job there, for `qplan npu replay` and simulators of others; implies "
+                  "--npu-verify, where "
+                  "there are CPU steps to compare with")
       ->type_name("DIR");
   command
       .add_flag(
@@ -116,15 +116,17 @@ std::string driver_name(const NpuOptions& options) {
   return name;
 }
 
+bool is_simulator(const NpuOptions& options) { return driver_name(options) == kSimulator; }
+
 std::string driver_options(const NpuOptions& options) {
   const size_t comma = options.driver.find(',');
   std::string text = comma == std::string::npos ? "" : options.driver.substr(comma + 1);
   text = joined(text, options.driver_options);
-  const bool is_simulator = driver_name(options) == kSimulator;
-  if (!is_simulator && (!options.record.empty() || !options.trace.empty())) {
-    throw UsageError(std::string(options.record.empty() ? "--npu-trace" : "--npu-record") +
-                     ": only the simulator can, found --driver " + options.driver);
-  }
+  if (!options.record.empty() && driver_name(options) == kNone)
+    throw UsageError("--npu-record: no device runs a job, found --driver " + options.driver);
+  if (!options.trace.empty() && !is_simulator(options))
+    throw UsageError("--npu-trace: only the simulator can, found --driver " + options.driver);
+  if (!is_simulator(options)) return text;  // record_jobs() wraps what it opens
   if (!options.record.empty()) text = joined(text, path_option("--npu-record", "record", options.record));
   if (options.records_all) text = joined(text, "record_all=1");
   if (!options.trace.empty()) text = joined(text, path_option("--npu-trace", "trace", options.trace));
@@ -191,6 +193,13 @@ void warn_of_regions_without_cpu_steps(const PlanFile& plan) {
   }
 }
 
+// Puts a driver that records in the place of the device's own.
+void record_jobs(const NpuOptions& options, const qplan_platform* platform, qplan_host_device* device) {
+  const uint32_t flags = options.records_all ? uint32_t{QPLAN_NPU_RECORD_ALL} : 0;
+  if (qplan_npu_record(&device->driver, &device->device, platform, options.record.c_str(), flags) < 0)
+    throw Failure("--npu-record: no memory left for the recorder");
+}
+
 }  // namespace
 
 std::string simulator_options(const PlanTarget& target) {
@@ -223,7 +232,7 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   if (targets_.empty() || name == kNone) return;
   if (driver_ == nullptr) driver_ = std::make_unique<Driver>(name);
   if (!options.record.empty() || !options.trace.empty()) {
-    // The driver ABI has no status for a file that cannot be written: the simulator says so in its log.
+    // The driver ABI has no status for a file that cannot be written: simulator and recorder log it.
     forward_ = platform;
     platform_.struct_size = sizeof platform_;
     platform_.user = this;
@@ -275,6 +284,10 @@ void NpuDevices::open(const PlanTarget& target, const NpuOptions& options, const
     std::fprintf(stderr, "qplan: npu: %s\n", one_line(line).c_str());
   }
   devices_.push_back(device);
+  if (!options.record.empty() && !is_simulator(options) && device.driver != nullptr) {
+    record_jobs(options, platform, &devices_.back());
+    device = devices_.back();
+  }
   if (const std::string mismatch = format_mismatch(target, device, driver_name(options)); !mismatch.empty()) {
     if (on_failure_ == QPLAN_NPU_FAIL) {
       close();

@@ -51,6 +51,8 @@ class Driver {
 // The driver's name of NpuOptions, without options; and the options of `open`.
 std::string driver_name(const NpuOptions& options);
 std::string driver_options(const NpuOptions& options);
+// Whether that is the simulator of this program.
+bool is_simulator(const NpuOptions& options);
 
 struct PlanTarget {
   std::string name;                  // "vta"
@@ -74,8 +76,8 @@ class NpuDevices {
 
   // The fields of config about devices; config points into this.
   void configure(qplan_session_config* config) const;
-  // The failure of a simulator to write --npu-record and --npu-trace so far, with the system's reason; "":
-  // none. The trace is written by close.
+  // The failure to write --npu-record and --npu-trace so far, with the system's reason; "": none. The trace
+  // is written by close.
   [[nodiscard]] std::string write_error() const;
   // Closes the devices, after the sessions that use them.
   void close();
@@ -117,7 +119,7 @@ void check_mismatches(const qplan_session* session);
 
 // A directory of recorded jobs: DIR/job-NNNN/job.txt.
 
-// The record of one run, whose jobs the simulator writes into the directory.
+// The record of one run, whose jobs the device's driver writes into the directory.
 class NpuRecord {
  public:
   // directory "": nothing is recorded. Else it is made; jobs of an earlier recording in it are removed.

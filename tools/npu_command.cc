@@ -1,4 +1,5 @@
 // qplan npu: what concerns devices alone: recorded jobs, listings, drivers.
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include "qplan/host.h"
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
+#include "src/base/blob_format.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
@@ -28,12 +30,44 @@ using Json = nlohmann::ordered_json;
 
 struct ReplayOptions {
   std::string directory;
-  std::string options;
+  NpuOptions npu;
   bool json = false;
 };
 
+constexpr uint32_t kReplayTimeoutMs = 600'000;
+
+// Where jobs run: this program's simulator of their target, or a driver's device.
+class Replayer {
+ public:
+  explicit Replayer(const NpuOptions& options) {
+    if (is_simulator(options)) {
+      options_ = driver_options(options);
+      return;
+    }
+    driver_ = std::make_unique<Driver>(driver_name(options));
+    device_.struct_size = sizeof device_;
+    qplan_error error = make_error();
+    check(
+        qplan_host_device_open(driver_->get(), 0, driver_options(options).c_str(), nullptr, &device_, &error),
+        error, "--driver " + options.driver);
+  }
+  ~Replayer() { qplan_host_device_close(&device_); }
+  Replayer(const Replayer&) = delete;
+  Replayer& operator=(const Replayer&) = delete;
+
+  qplan_npu_status run(const std::string& path, qplan_npu_report* report) const {
+    if (driver_ == nullptr) return qplan_npu_sim_replay(path.c_str(), options_.c_str(), report);
+    return qplan_npu_replay(device_.driver, device_.device, path.c_str(), kReplayTimeoutMs, report);
+  }
+
+ private:
+  std::string options_;  // of the simulator
+  std::unique_ptr<Driver> driver_;
+  qplan_host_device device_{};
+};
+
 struct RecordedCheck {
-  std::string region;  // of Ethos-U; empty: VTA, which has one arena
+  std::string region;  // of Ethos-U and of drivers; empty: VTA, which has one arena
   std::string address, bytes, file;
 
   // As reports give it: include/qplan/npu_sim.h.
@@ -73,11 +107,11 @@ struct ReplayedJob {
   std::string text;  // why it failed
 };
 
-ReplayedJob replay_job(const std::string& path, const std::string& options) {
+ReplayedJob replay_job(const std::string& path, const Replayer& replayer) {
   ReplayedJob job;
   job.path = path;
   job.report.struct_size = sizeof job.report;
-  const qplan_npu_status status = qplan_npu_sim_replay(path.c_str(), options.c_str(), &job.report);
+  const qplan_npu_status status = replayer.run(path, &job.report);
   job.report.status = status;
   job.text = job.report.text;
   if (status < 0 && job.text.empty()) job.text = "status " + std::to_string(status);
@@ -131,8 +165,10 @@ void replay(const ReplayOptions& options) {
   size_t failed = 0, count = 0;
   std::string first;
   Json list = Json::array();
-  for (const std::string& path : find_jobs(options.directory)) {
-    const ReplayedJob job = replay_job(path, options.options);
+  const std::vector<std::string> jobs = find_jobs(options.directory);
+  const Replayer replayer(options.npu);
+  for (const std::string& path : jobs) {
+    const ReplayedJob job = replay_job(path, replayer);
     ++count;
     if (job.report.status < 0 && failed++ == 0) first = path + ": " + job.text;
     options.json ? list.push_back(job_json(job)) : print_job(job);
@@ -151,12 +187,19 @@ void add_replay(CLI::App& npu) {
       ->required()
       ->type_name("");
   command
-      ->add_option("--npu-options", options->options,
-                   "Options of the simulator: seed, explore, hazards, memory, work")
+      ->add_option(
+          "--driver", options->npu.driver,
+          "What runs the jobs: sim (the simulator of VTA and Ethos-U, default), or the shared library "
+          "of the driver that ran them; its own options may follow after a comma")
+      ->type_name("LIB[,OPTIONS]");
+  command
+      ->add_option("--npu-options", options->npu.driver_options,
+                   "Options of the simulator (seed, explore, hazards, memory, work) or of the driver")
       ->type_name("TEXT");
   command->add_flag("--json", options->json, "As JSON");
   command->footer(
-      "A job is run from its files alone, by the simulator. Exit status 1 when a byte differs or a job "
+      "A job is run from its files alone, by the simulator or a driver. Exit status 1 when a byte differs or "
+      "a job "
       "cannot run.\n"
       "Records of others are safe to replay: only regular files inside a job's directory are read, and what "
       "a job\n"
@@ -164,7 +207,8 @@ void add_replay(CLI::App& npu) {
       "Examples:\n"
       "  qplan run model.qplan --input x.npy --npu-record jobs\n"
       "  qplan npu replay jobs\n"
-      "  qplan npu replay jobs/job-0000 --npu-options explore=8");
+      "  qplan npu replay jobs/job-0000 --npu-options explore=8\n"
+      "  qplan npu replay jobs --driver ./libmy_driver.so");
   command->callback([options]() { replay(*options); });
 }
 
@@ -173,7 +217,33 @@ void add_replay(CLI::App& npu) {
 struct DisasmOptions {
   std::string plan;
   std::optional<uint32_t> region;
+  NpuOptions npu;  // --driver
 };
+
+void print_line(void*, const char* text) { print(one_line(text) + "\n"); }
+
+// A format that is its driver's own.
+void refuse_without_lister(const NpuOptions& options, const std::string& where, const std::string& format) {
+  if (!is_simulator(options)) return;
+  throw Failure(where + " is a program of format '" + one_line(format) +
+                "', which only its driver can read; --driver LIB names the driver's library");
+}
+
+void list_by_driver(const NpuOptions& options, const std::string& where, const std::string& format,
+                    const void* blob, uint64_t bytes) {
+  const Driver driver(driver_name(options));
+  const qplan_npu_driver& table = *driver.get();
+  constexpr size_t kBytes = offsetof(qplan_npu_driver, disassemble) + sizeof table.disassemble;
+  if (table.struct_size < kBytes || table.disassemble == nullptr) {
+    throw Failure(where + ": driver '" + one_line(table.name) +
+                  "' lists no programs: its table has no function 'disassemble' (qplan/npu_driver.h)");
+  }
+  qplan_npu_reason why{};
+  const qplan_npu_status status = table.disassemble(
+      blob_format_of(format), blob, bytes, driver_options(options).c_str(), print_line, nullptr, &why);
+  why.text[sizeof why.text - 1] = '\0';
+  if (status < 0) throw Failure(where + ": " + one_line(why.text));
+}
 
 void disassemble(const DisasmOptions& options) {
   const PlanFile plan(options.plan);
@@ -194,27 +264,30 @@ void disassemble(const DisasmOptions& options) {
     const std::string name = one_line(region.at("name").get<std::string>());
     const std::string format = region.at("blob_format");
     const uint64_t offset = region.at("blob_offset"), bytes = region.at("blob_bytes");
-    if (format != "VTA1" && format != "ETU1" && format != "QOP1") {
-      throw Failure("plan '" + options.plan + "': region " + std::to_string(i) + " '" + name +
-                    "' is a program of format '" + one_line(format) + "', which only its driver can read");
-    }
+    const bool is_known = format == "VTA1" || format == "ETU1" || format == "QOP1";
+    const std::string where = "plan '" + options.plan + "': region " + std::to_string(i) + " '" + name + "'";
+    if (!is_known) refuse_without_lister(options.npu, where, format);
     std::string simulator;
     for (const PlanTarget& target : targets) {
       if (target.name == region.at("target").get<std::string>()) simulator = simulator_options(target);
     }
     print("program of region " + std::to_string(i) + " '" + name + "' on " +
           one_line(region.at("target").get<std::string>()) + ", " + std::to_string(bytes) + " bytes\n");
+    const auto* const blob = static_cast<const char*>(plan.bytes()) + offset;
+    if (!is_known) {
+      list_by_driver(options.npu, where, format, blob, bytes);
+      continue;
+    }
     if (format == "QOP1") {
       std::string text;
-      if (!list_operators(static_cast<const char*>(plan.bytes()) + offset, bytes, &text))
+      if (!list_operators(blob, bytes, &text))
         throw Failure("plan '" + options.plan + "': region '" + name + "': " + text);
       print(text);
       continue;
     }
     qplan_npu_reason why{};
-    const auto line = [](void*, const char* text) { print(std::string(text) + "\n"); };
-    const qplan_npu_status status = qplan_npu_sim_disassemble(static_cast<const char*>(plan.bytes()) + offset,
-                                                              bytes, simulator.c_str(), line, nullptr, &why);
+    const qplan_npu_status status =
+        qplan_npu_sim_disassemble(blob, bytes, simulator.c_str(), print_line, nullptr, &why);
     if (status < 0)
       throw Failure("plan '" + options.plan + "': region '" + name + "': " + one_line(why.text));
   }
@@ -226,13 +299,20 @@ void add_disasm(CLI::App& npu) {
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   command->add_option("--region", options->region, "Only this one, from 0 in the order of the steps")
       ->type_name("N");
+  command
+      ->add_option(
+          "--driver", options->npu.driver,
+          "The driver's shared library, where programs have a format of its own; its own options may "
+          "follow after a comma")
+      ->type_name("LIB[,OPTIONS]");
   command->footer(
       "Regions of the program's memory, then one line per instruction under the names of the operators; of "
       "an\n"
       "operator list, which drivers of other devices take, one line per operator.\n"
       "Examples:\n"
       "  qplan npu disasm model.qplan | less\n"
-      "  qplan npu disasm model.qplan --region 0");
+      "  qplan npu disasm model.qplan --region 0\n"
+      "  qplan npu disasm model.qplan --driver ./libmy_driver.so");
   command->callback([options]() { disassemble(*options); });
 }
 

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /* major << 16 | minor. Majors must match; a minor adds fields and functions at the end. */
-#define QPLAN_NPU_ABI 0x00010001u /* 1.1: load_in_place */
+#define QPLAN_NPU_ABI 0x00010002u /* 1.1: load_in_place; 1.2: disassemble */
 
 typedef uint64_t qplan_npu_device;
 typedef uint64_t qplan_npu_buffer;
@@ -400,6 +400,13 @@ typedef struct qplan_npu_driver {
    * for example, instead of a copy. It copies what the device cannot reach or read there. Optional. */
   qplan_npu_status (*load_in_place)(qplan_npu_device device, uint32_t format, const void* blob,
                                     uint64_t bytes, qplan_npu_program* program, qplan_npu_reason* why);
+
+  /* -- since 1.2 -- */
+  /* The listing of a blob of one of the driver's formats, handed to line() line by line; for
+   * `qplan npu disasm --driver`. It needs no device. options: as of open. Optional. */
+  qplan_npu_status (*disassemble)(uint32_t format, const void* blob, uint64_t bytes, const char* options,
+                                  void (*line)(void* user, const char* text), void* user,
+                                  qplan_npu_reason* why);
 } qplan_npu_driver;
 
 /* The function that a shared library exports. abi: QPLAN_NPU_ABI of the caller; NULL: this library cannot

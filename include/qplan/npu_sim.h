@@ -60,8 +60,8 @@ enum {
   QPLAN_NPU_SIM_ALU_OPERATIONS = 7 /* micro-ops executed by ALU instructions */
 };
 
-/* Where a byte differs in a replayed job of Ethos-U, fault_address has its region from this bit on and the
- * offset into the region below. */
+/* Where a byte differs in a replayed job whose memory is regions, fault_address has its region from this bit
+ * on and the offset into the region below. */
 #define QPLAN_NPU_SIM_REGION_BIT 40
 
 /* Runs the job that record= left in directory and compares each `check` of it. report (may be NULL) says what
@@ -73,6 +73,25 @@ enum {
  * differ. */
 QPLAN_API qplan_npu_status qplan_npu_sim_replay(const char* directory, const char* options,
                                                 qplan_npu_report* report);
+
+/* ---- records of any driver's jobs ---- */
+/* Makes a driver that passes all calls on to *driver, of which *device is an open device, and writes each job
+ * that ends well as directory/job-NNNN, under the first number that is free. Puts it into *driver, and its
+ * handle into *device: they go to one session, and its close closes the device itself. A job of Ethos-U gets
+ * the form that qplan_npu_sim_replay runs; others get that of qplan_npu_replay (docs/npu.md). What cannot be
+ * written is logged as an error of platform, which outlives the device and may be NULL; the job goes on.
+ * flags: QPLAN_NPU_RECORD_ALL. QPLAN_NPU_OK, QPLAN_NPU_E_ARGUMENT or QPLAN_NPU_E_MEMORY. */
+enum { QPLAN_NPU_RECORD_ALL = 1u }; /* checks of what a job leaves in scratch, too: it is 0xa5 before */
+QPLAN_API qplan_npu_status qplan_npu_record(const qplan_npu_driver** driver, qplan_npu_device* device,
+                                            const qplan_platform* platform, const char* directory,
+                                            uint32_t flags);
+
+/* Runs such a job on an open device of a driver that takes its program, in buffers of its own, and compares
+ * each check. Directory, report and status as of qplan_npu_sim_replay; also what the driver's functions
+ * return. After timeout_ms the job is cancelled, and then its device reset: QPLAN_NPU_E_TIMEOUT. */
+QPLAN_API qplan_npu_status qplan_npu_replay(const qplan_npu_driver* driver, qplan_npu_device device,
+                                            const char* directory, uint32_t timeout_ms,
+                                            qplan_npu_report* report);
 
 /* The listing of a blob, line by line: regions, then instructions under the names of the nodes they compute.
  * options: sram and multiply as above. */

@@ -25,7 +25,7 @@ PLAN_DIGEST = 1
 ISA_AUTO = 0
 MAX_ISA = 255  # every QPLAN_ISA_* is smaller
 
-NPU_ABI = 0x00010001
+NPU_ABI = 0x00010002
 NPU_POLICIES = {"fallback": 0, "retry": 1, "fail": 2}  # QPLAN_NPU_FALLBACK, ...
 NPU_VERIFY = 1
 NPU_OFF = 2

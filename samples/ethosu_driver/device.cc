@@ -255,7 +255,8 @@ constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
                                       wait,
                                       cancel,
                                       counters,
-                                      load_in_place};
+                                      load_in_place,
+                                      nullptr};  // disassemble
 
 }  // namespace
 

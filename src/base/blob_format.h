@@ -21,6 +21,19 @@ inline std::string four_characters(uint32_t format) {
   return digits;
 }
 
+// The format that has this text; 0 where none has.
+inline uint32_t blob_format_of(const std::string& text) {
+  uint32_t format = 0;
+  for (size_t i = 0; i < 4 && text.size() == 4; ++i)
+    format |= static_cast<uint32_t>(static_cast<unsigned char>(text[i])) << (8 * i);
+  for (size_t i = 2; i < 10 && text.size() == 10; ++i) {
+    const size_t digit = std::string("0123456789abcdef").find(text[i]);
+    if (digit == std::string::npos) return 0;
+    format = format << 4 | static_cast<uint32_t>(digit);
+  }
+  return format;
+}
+
 }  // namespace qplan
 
 #endif  // QPLAN_SRC_BASE_BLOB_FORMAT_H_

@@ -1,12 +1,8 @@
 // The driver ABI over the simulated devices of all kinds: handles, struct sizes, exceptions.
-#include <algorithm>
-#include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <new>
 
 #include "qplan/npu_sim.h"
+#include "src/npu_sim/handles.h"
 #include "src/npu_sim/kinds.h"
 #include "src/vta/sim/device.h"
 #include "src/vta/sim/options.h"
@@ -16,48 +12,11 @@ namespace {
 
 constexpr uint32_t kNumDevices = 2;
 
-// Open devices by handle. Numbers are not used again, so that a handle of a closed device is known as such.
-struct OpenDevices {
-  std::mutex mutex;
-  std::map<uint64_t, std::shared_ptr<Device>> devices;
-  uint64_t next = 1;
-};
-OpenDevices& open_devices() {
-  static OpenDevices* const all =
-      new OpenDevices();  // lives as long as the process: calls may come while it ends
-  return *all;
-}
+using Devices = Handles<Device>;
 
-std::shared_ptr<Device> find(qplan_npu_device handle) {
-  OpenDevices& open = open_devices();
-  const std::lock_guard<std::mutex> lock(open.mutex);
-  const auto found = open.devices.find(handle);
-  return found == open.devices.end() ? nullptr : found->second;
-}
-
-// call(device), for a handle that is known; nothing is thrown over the border.
 template <typename Call>
 qplan_npu_status on_device(qplan_npu_device handle, Call call) {
-  try {
-    const std::shared_ptr<Device> device = find(handle);
-    return device == nullptr ? QPLAN_NPU_E_ARGUMENT : call(*device);
-  } catch (...) {
-    return QPLAN_NPU_E_MEMORY;
-  }
-}
-
-// A struct of the caller's version as ours. False when there is none or its size is not set.
-template <typename T>
-bool copy_in(const T* from, T* to) {
-  *to = {};
-  if (from == nullptr || from->struct_size < sizeof(from->struct_size)) return false;
-  std::memcpy(to, from, std::min<size_t>(from->struct_size, sizeof(T)));
-  return true;
-}
-
-template <typename T>
-bool can_fill(const T* to) {
-  return to != nullptr && to->struct_size >= sizeof(to->struct_size);
+  return Devices::on_device(handle, call);
 }
 
 qplan_npu_status sim_enumerate(const qplan_device_hooks*, uint32_t* count) {
@@ -80,11 +39,7 @@ qplan_npu_status sim_open(const qplan_device_hooks* hooks, uint32_t index, const
       give_reason(why, "vta-sim: there is no device " + std::to_string(index), kNumDevices, index);
       return QPLAN_NPU_E_ABSENT;
     }
-    std::shared_ptr<Device> device = make_device(hooks, std::move(opened));
-    OpenDevices& open = open_devices();
-    const std::lock_guard<std::mutex> lock(open.mutex);
-    *handle = open.next++;
-    open.devices[*handle] = std::move(device);
+    *handle = Devices::all().add(make_device(hooks, std::move(opened)));
     return QPLAN_NPU_OK;
   } catch (...) {
     return QPLAN_NPU_E_MEMORY;
@@ -92,17 +47,9 @@ qplan_npu_status sim_open(const qplan_device_hooks* hooks, uint32_t index, const
 }
 
 qplan_npu_status sim_close(qplan_npu_device handle) {
-  std::shared_ptr<Device> device;
-  {
-    OpenDevices& open = open_devices();
-    const std::lock_guard<std::mutex> lock(open.mutex);
-    const auto found = open.devices.find(handle);
-    if (found == open.devices.end()) return QPLAN_NPU_E_ARGUMENT;
-    device = std::move(found->second);
-    open.devices.erase(found);
-  }
   try {
-    return device->close();
+    const std::shared_ptr<Device> device = Devices::all().remove(handle);
+    return device == nullptr ? QPLAN_NPU_E_ARGUMENT : device->close();
   } catch (...) {
     return QPLAN_NPU_E_MEMORY;
   }
@@ -119,7 +66,7 @@ qplan_npu_status sim_supported(qplan_npu_device handle, const qplan_npu_op* op, 
   if (!copy_in(op, &all) || num_reasons == nullptr) return QPLAN_NPU_E_ARGUMENT;
   try {
     std::shared_ptr<Device> device;
-    if (handle != 0 && (device = find(handle)) == nullptr) return QPLAN_NPU_E_ARGUMENT;
+    if (handle != 0 && (device = Devices::all().find(handle)) == nullptr) return QPLAN_NPU_E_ARGUMENT;
     const std::vector<qplan_npu_reason> found =
         device == nullptr ? why_unsupported(vta::kDefaultConfig, all) : device->why_unsupported(all);
     const uint32_t room = reasons == nullptr ? 0 : *num_reasons;
@@ -243,6 +190,12 @@ qplan_npu_status sim_cancel(qplan_npu_device handle, qplan_npu_job job) {
   return on_device(handle, [&](Device& device) { return device.cancel(job); });
 }
 
+qplan_npu_status sim_disassemble(uint32_t, const void* blob, uint64_t bytes, const char* options,
+                                 void (*line)(void* user, const char* text), void* user,
+                                 qplan_npu_reason* why) {
+  return qplan_npu_sim_disassemble(blob, bytes, options, line, user, why);
+}
+
 qplan_npu_status sim_counters(qplan_npu_device handle, const uint32_t* ids, uint64_t* values,
                               uint32_t count) {
   if (count > 0 && (ids == nullptr || values == nullptr)) return QPLAN_NPU_E_ARGUMENT;
@@ -276,7 +229,8 @@ constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
                                       sim_wait,
                                       sim_cancel,
                                       sim_counters,
-                                      nullptr};
+                                      nullptr,
+                                      sim_disassemble};
 
 }  // namespace
 }  // namespace qplan::sim

@@ -171,6 +171,35 @@ class Packer(unittest.TestCase):
                 other = run(kind, self.command, "run", plan, "--input", DIGITS_INPUT)
                 self.assertIn(f"those of the plan for 'skeleton' are '{name}'", other.stderr)
 
+    def test_programs_of_its_format_are_listed_by_the_driver(self):
+        plan = self.pack("native", DIGITS)
+        listed = self.succeed("native", "npu", "disasm", plan, "--driver", f"{self.device},window=8")
+        self.assertEqual(listed.splitlines()[1:3], ["a limited program", "window=8"])
+        result = run("native", self.command, "npu", "disasm", plan)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("is a program of format 'LIM1', which only its driver can read; --driver LIB", result.stderr)
+        result = run("no_listing", self.command, "npu", "disasm", plan, "--driver", self.device)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("lists no programs: its table has no function 'disassemble'", result.stderr)
+        result = run("binary", self.command, "npu", "disasm", plan, "--driver", self.device)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("limited: no program of this device", result.stderr)
+
+    def test_jobs_of_its_format_replay_on_the_driver(self):
+        plan, jobs = self.pack("scratch", DIGITS), self.folder / "jobs"
+        for options, has_scratch in ((), False), (("--npu-record-all",), True):
+            self.succeed("scratch", "run", plan, "--input", DIGITS_INPUT, "--driver", self.device,
+                         "--on-npu-failure", "fail", "--npu-record", jobs, *options)
+            self.assertEqual(len(list(jobs.iterdir())), len(self.scratch(plan)))
+            job = (jobs / "job-0000" / "job.txt").read_text()
+            self.assertIn("target slots\nformat 0x314d494c\ndevice skeleton\n", job)
+            self.assertEqual(job.count("\ncheck ") > 1, has_scratch, job)
+            self.assertNotIn("FAILED", self.succeed("scratch", "npu", "replay", jobs, "--driver", self.device))
+        # The driver of other programs does not take these.
+        result = run("", self.command, "npu", "replay", jobs, "--driver", self.device)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("skeleton: load: ", result.stdout)
+
     def scratch(self, plan):
         """Bytes of scratch that each region of the plan binds; 0: none."""
         regions = json.loads(self.succeed("", "inspect", plan, "--json"))["regions"]

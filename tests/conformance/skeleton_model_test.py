@@ -107,6 +107,88 @@ class SkeletonModel(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertNotIn("was opened without them", result.stderr)
 
+    def record(self, *options):
+        """The jobs of a run of the digits model on the driver."""
+        jobs = self.folder / "jobs"
+        self.output(self.pack(DIGITS), DIGITS_INPUT, "--driver", self.device, "--on-npu-failure", "fail",
+                    "--npu-record", jobs, *options)
+        names = sorted(path.name for path in jobs.iterdir())
+        self.assertEqual(names, ["job-0000", "job-0001"])
+        return [jobs / name for name in names]
+
+    def replay(self, job, *options):
+        return self.run_command("npu", "replay", job, "--driver", self.device, *options)
+
+    def test_jobs_are_recorded_and_replay_from_their_files_alone(self):
+        jobs = self.record()
+        regions = json.loads(self.succeed("inspect", self.folder / "model.qplan", "--json"))["regions"]
+        plan = (self.folder / "model.qplan").read_bytes()
+        for job, region in zip(jobs, regions):
+            lines = [line.split() for line in (job / "job.txt").read_text().splitlines()]
+            self.assertEqual(lines[:3], [["target", "slots"], ["format", "0x31504f51"], ["device", "skeleton"]])
+            begin, size = region["blob_offset"], region["blob_bytes"]
+            self.assertEqual((job / "program.bin").read_bytes(), plan[begin : begin + size])
+            # Slots and their sizes, and which of them are inputs and outputs, as the plan binds them.
+            binds = region["binds"]
+            self.assertEqual([line[1:] for line in lines if line[0] == "region"],
+                             [[str(bind["slot"]), str(bind["bytes"])] for bind in sorted(binds, key=lambda b: b["slot"])])
+            for directive, use in (("readonly", "input"), ("load", "input"), ("check", "output")):
+                self.assertEqual([int(line[1]) for line in lines if line[0] == directive],
+                                 [bind["slot"] for bind in binds if bind["use"] == use])
+        # The network's input, and what one region hands to the next. The classes' values go on to the CPU's softmax.
+        self.assertEqual((jobs[0] / "load-0.bin").read_bytes(), DIGITS_INPUT.read_bytes())
+        result = self.replay(jobs[0].parent, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([[check["result"] for check in job["checks"]] for job in json.loads(result.stdout)], [["OK"]] * 2)
+
+    def test_a_replayed_job_that_differs_says_where(self):
+        job = self.record()[0]
+        check = bytearray((job / "check-0.bin").read_bytes())
+        check[5] ^= 1
+        (job / "check-0.bin").write_bytes(check)
+        result = self.replay(job)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"FAILED: replay: byte 5 of 'check-0.bin' is \d+, expected \d+")
+        self.assertRegex(result.stdout, r"\n  check-0.bin \(\d+ bytes at 0 of region \d\): differs")
+
+    def test_what_a_job_leaves_in_its_scratch_is_checked_on_request(self):
+        job = self.record("--npu-record-all")[0]
+        checks = [line.split()[1] for line in (job / "job.txt").read_text().splitlines() if line.startswith("check ")]
+        self.assertGreater(len(set(checks)), 1)
+        result = self.replay(job)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn(f"{len(checks)} checks OK", result.stdout)
+
+    def test_records_may_come_from_anybody(self):
+        job = self.record()[0]
+        text = (job / "job.txt").read_text()
+        lines = text.splitlines()
+
+        def without(word):
+            return "".join(line + "\n" for line in lines if not line.startswith(word))
+
+        def changed(word, replacement):
+            return re.sub(rf"(?m)^{word} .*$", replacement, text, count=1)
+
+        for job_text, why in ((changed("target", "target vta"), "target 'vta', expected 'slots'"),
+                              (without("format"), "job.txt has no format"),
+                              (changed("format", "format QOP1"), "'QOP1' is not the number of a format"),
+                              (changed("format", "format 7"), "skeleton: load: "),
+                              (without("readonly") .replace("region 1 ", "region 9 ", 1), "region '1' is not known"),
+                              (changed("region", "region 4096 1"), "region '4096', expected 0 to 4095"),
+                              (changed("run", "run ../job.txt"), "outside the job's directory"),
+                              (text + "colour red\n", "cannot understand 'colour'"),
+                              (without("check"), "job.txt has no check")):
+            with self.subTest(why=why):
+                (job / "job.txt").write_text(job_text)
+                result = self.replay(job)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn(why, result.stdout)
+        (job / "job.txt").write_text(text)
+        result = self.run_command("npu", "replay", job)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("target 'slots' is a program that its driver alone can run; --driver LIB names it", result.stdout)
+
     # Operator lists are the command's to read: no driver is needed.
     def test_operator_lists_are_listed(self):
         plan = self.pack(DIGITS)

@@ -358,6 +358,7 @@ const qplan_npu_driver* FakeNpu::driver() {
                                          F::wait,
                                          F::cancel,
                                          F::counters,
+                                         nullptr,
                                          nullptr};
   return &table;
 }

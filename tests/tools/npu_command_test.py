@@ -143,7 +143,7 @@ class RunOnDevices(NpuTest):
         self.refused(2, ["--on-npu-failure", "'panic'"], *given, "--on-npu-failure", "panic")
         for milliseconds in ("0", "-1", "soon"):
             self.refused(2, ["--npu-timeout-ms"], *given, f"--npu-timeout-ms={milliseconds}")
-        self.refused(2, ["--npu-record", "only the simulator"], *given, "--driver", "none", "--npu-record", self.folder / "x")
+        self.refused(2, ["--npu-record", "no device runs a job"], *given, "--driver", "none", "--npu-record", self.folder / "x")
         self.refused(2, ["--npu-trace", "only the simulator"], *given, "--driver", "none", "--npu-trace", self.folder / "x")
         self.refused(2, ["comma"], *given, "--npu-record", self.folder / "a,b")
         self.refused(2, ["--driver"], *given, "--driver=")
@@ -309,6 +309,35 @@ class Records(NpuTest):
         for region in npu["regions"]:
             self.assertEqual(region["mismatches"], 0)
             self.assertGreaterEqual(region["cpu_runs"] + region["device_runs"], 1)
+
+    @needs_drivers
+    def test_the_jobs_of_a_librarys_driver_are_those_of_its_device(self):
+        library, jobs = driver("sim"), self.folder / "jobs"
+        self.run_loud(3, "--driver", library, "--npu-record", jobs)  # the driver knows no options of the target's
+        ran = len(list(jobs.iterdir()))
+        self.assertGreater(ran, 0)
+        self.assertTrue((jobs / "job-0000" / "job.txt").read_text().startswith("target slots\nformat 0x31415456\n"))
+        self.assertEqual(self.succeed("npu", "replay", jobs, "--driver", f"{library},explore=2").count(" OK, "), ran)
+        # Ethos-U's have the simulator's form, which needs no driver.
+        plan = self.folder / "ethosu.qplan"
+        self.assertEqual(run("pack", DIGITS, "-o", plan, "--target", "ethos-u55-128, cpu", "--no-cost-gate").returncode, 0)
+        own, others = self.folder / "own", self.folder / "others"
+        self.run_digit(3, "--npu-record", own, plan=plan)
+        result = run("run", plan, "--input", self.digit_input(3), "--npu-record", others, "--driver",
+                     f"{library},device=ethos-u55-128")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for path in (own / "job-0000").iterdir():
+            self.assertEqual((others / "job-0000" / path.name).read_bytes(), path.read_bytes(), path.name)
+        self.assertIn(" OK, ", self.succeed("npu", "replay", others))
+
+    @needs_drivers
+    def test_a_recording_that_cannot_be_written_says_why(self):
+        jobs = self.folder / "jobs"
+        jobs.mkdir()
+        (jobs / "job-0000").symlink_to(self.folder / "nowhere")
+        result = run("run", self.npu_plan, "--input", self.digit_input(3), "--npu-record", jobs, "--driver", driver("sim"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("jobs: record: cannot make '", result.stderr)
 
     def test_what_differs_from_the_cpu_is_not_kept(self):
         jobs = self.folder / "jobs"

@@ -17,6 +17,8 @@ using qplan::sim::FaultRule;
 using qplan::sim::Job;
 using qplan::sim::Program;
 using qplan::sim::ProgramRegion;
+using qplan::sim::RecordedBytes;
+using qplan::sim::RecordedJob;
 
 constexpr uint32_t kBufferAlignment = 16;
 
@@ -71,6 +73,16 @@ void add_written(const Memory& memory, RecordedJob* record) {
 }
 
 }  // namespace
+
+RecordedJob recorded_job(const std::vector<BlobRegion>& regions, const std::vector<uint8_t>& payload) {
+  RecordedJob record;
+  record.head = "target ethosu\n";
+  record.program_file = "payload.bin";
+  record.program = &payload;
+  for (const BlobRegion& region : regions)
+    record.regions.push_back({region.bytes, is_kind(region, RegionKind::kConstants)});
+  return record;
+}
 
 EthosuDevice::EthosuDevice(const qplan_device_hooks* hooks, qplan::sim::Options options, const Config& config)
     : Device(hooks, std::move(options)), config_(config) {}
@@ -154,12 +166,10 @@ qplan::sim::Fault EthosuDevice::execute(Job& job, const FaultRule* rule) {
   const auto& program = static_cast<const EthosuProgram&>(*job.program);
   const auto& segments = job.dram.segments();  // one for each slot
   Memory memory(config_);
-  RecordedJob record;
-  record.payload = &program.payload;
+  RecordedJob record = recorded_job(program.blob_regions, program.payload);
   for (uint32_t r = 0; r < program.blob_regions.size(); ++r) {
     const BlobRegion& region = program.blob_regions[r];
     const bool is_constant = is_kind(region, RegionKind::kConstants);
-    record.regions.push_back({region.bytes, is_constant});
     if (is_kind(region, RegionKind::kBound)) continue;
     uint8_t* const data = program.memory.data() + program.offsets[r];
     if (!is_constant) std::memset(data, kStale, region.bytes);

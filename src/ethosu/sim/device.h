@@ -11,6 +11,7 @@
 #include "src/ethosu/isa/blob.h"
 #include "src/ethosu/sim/memory.h"
 #include "src/vta/sim/device.h"
+#include "src/vta/sim/region_job.h"
 
 namespace qplan::ethosu::sim {
 
@@ -50,29 +51,9 @@ class EthosuDevice : public qplan::sim::Device {
                                          const std::function<void(const std::string&)>& line,
                                          qplan_npu_reason* why);
 
-// ---- jobs as directories: DIR/job-NNNN/job.txt, a directive a line, regions first
-//   target ethosu
-//   region N BYTES
-//   readonly N
-//   load N OFFSET FILE        bytes put there before the run
-//   run PAYLOAD               as Arm's driver gets it
-//   check N OFFSET BYTES FILE
-struct RecordedRegion {
-  uint64_t bytes = 0;
-  bool is_constant = false;
-};
-struct RecordedBytes {
-  uint32_t region = 0;
-  uint64_t offset = 0;
-  std::vector<uint8_t> bytes;
-};
-struct RecordedJob {
-  std::vector<RecordedRegion> regions;
-  std::vector<RecordedBytes> loads, checks;
-  const std::vector<uint8_t>* payload = nullptr;
-};
-// False with *error set; a directory that this call made is gone then.
-bool write_record(const std::string& directory, uint64_t job, const RecordedJob& record, std::string* error);
+// A job of the blob whose loads and checks are still to come, as directory of regions: the base pointers.
+qplan::sim::RecordedJob recorded_job(const std::vector<BlobRegion>& regions,
+                                     const std::vector<uint8_t>& payload);
 
 }  // namespace qplan::ethosu::sim
 

@@ -35,8 +35,12 @@ void Memory::set_region(uint32_t index, uint8_t* data, uint64_t bytes, bool is_w
 }
 
 void Memory::define(uint32_t index, uint64_t offset, const uint8_t* bytes, uint64_t size) {
+  std::memcpy(regions_.at(index).data + offset, bytes, size);
+  mark_defined(index, offset, size);
+}
+
+void Memory::mark_defined(uint32_t index, uint64_t offset, uint64_t size) {
   RegionMemory& region = regions_.at(index);
-  std::memcpy(region.data + offset, bytes, size);
   for (uint64_t b = offset; region.is_writable && b < offset + size; ++b) region.touches[b].is_defined = true;
 }
 

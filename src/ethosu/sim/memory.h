@@ -52,6 +52,7 @@ class Memory {
   void set_region(uint32_t index, uint8_t* data, uint64_t bytes, bool is_writable, bool is_defined);
   // Bytes that the caller puts there before the run.
   void define(uint32_t index, uint64_t offset, const uint8_t* bytes, uint64_t size);
+  void mark_defined(uint32_t index, uint64_t offset, uint64_t size);  // those that are there already
   const RegionMemory& region(uint32_t index) const { return regions_.at(index); }
 
   // Each false with *fault set. address: an offset into the region. Bytes of one element are in order.

@@ -163,7 +163,7 @@ QPLAN_FIELD(qplan_npu_report, run_ns, 72);
 QPLAN_FIELD(qplan_npu_report, vendor, 80);
 QPLAN_FIELD(qplan_npu_report, text, 144);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_driver) == 216, "size of qplan_npu_driver is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_driver) == 224, "size of qplan_npu_driver is ABI");
 QPLAN_FIELD(qplan_npu_driver, struct_size, 0);
 QPLAN_FIELD(qplan_npu_driver, abi, 4);
 QPLAN_FIELD(qplan_npu_driver, name, 8);
@@ -192,3 +192,4 @@ QPLAN_FIELD(qplan_npu_driver, wait, 184);
 QPLAN_FIELD(qplan_npu_driver, cancel, 192);
 QPLAN_FIELD(qplan_npu_driver, counters, 200);
 QPLAN_FIELD(qplan_npu_driver, load_in_place, 208);
+QPLAN_FIELD(qplan_npu_driver, disassemble, 216);

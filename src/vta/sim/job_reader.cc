@@ -70,7 +70,8 @@ bool JobReader::once(std::string_view word, bool* has) {
 
 bool JobReader::is_target(const char* expected, std::string_view found, bool* has) {
   if (found == expected) return once("target", has);
-  return fail(QPLAN_NPU_E_UNSUPPORTED, "target " + in_quotes(found) + ", expected 'vta' or 'ethosu'");
+  const std::string expects = std::string(expected) == "slots" ? "'slots'" : "'vta' or 'ethosu'";
+  return fail(QPLAN_NPU_E_UNSUPPORTED, "target " + in_quotes(found) + ", expected " + expects);
 }
 
 bool JobReader::find_file(const std::string& name, JobFile* file) {

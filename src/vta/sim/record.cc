@@ -39,6 +39,34 @@ bool is_plain(std::string_view part) {
 
 }  // namespace
 
+std::filesystem::path job_path(const std::string& directory, uint64_t job) {
+  std::string number = std::to_string(job);
+  if (number.size() < 4) number.insert(0, 4 - number.size(), '0');
+  return std::filesystem::path(directory) / ("job-" + number);
+}
+
+bool write_job(const std::string& directory, uint64_t job,
+               const std::function<bool(const std::filesystem::path& path)>& write, std::string* error) {
+  const std::filesystem::path path = job_path(directory, job);
+  std::error_code code;
+  const bool is_new = std::filesystem::create_directories(path, code);
+  if (code) {
+    *error = "cannot make '" + path.string() + "': " + code.message();
+    return false;
+  }
+  if (write(path)) return true;
+  if (is_new) std::filesystem::remove_all(path, code);
+  return false;
+}
+
+bool write_file(const std::filesystem::path& path, const void* bytes, size_t size, std::string* error) {
+  qplan_error why = {};
+  why.struct_size = sizeof(why);
+  if (qplan_file_write(path.string().c_str(), bytes, size, &why) == QPLAN_OK) return true;
+  *error = why.text;
+  return false;
+}
+
 std::string in_quotes(std::string_view text) {
   const bool is_cut = text.size() > kMaxQuoted;
   std::string result = "'" + std::string(text.substr(0, is_cut ? kMaxQuoted - 3 : text.size()));
@@ -112,14 +140,6 @@ namespace {
 
 constexpr uint8_t kUnmet = 0xa5;
 
-bool write_file(const std::filesystem::path& path, const void* bytes, size_t size, std::string* error) {
-  qplan_error why = {};
-  why.struct_size = sizeof(why);
-  if (qplan_file_write(path.string().c_str(), bytes, size, &why) == QPLAN_OK) return true;
-  *error = why.text;
-  return false;
-}
-
 // What a writable segment must hold before the run; empty: anything.
 std::vector<uint8_t> needed_before(const Segment& segment, const std::vector<uint8_t>& before) {
   std::vector<uint8_t> bytes = before;
@@ -164,19 +184,12 @@ Recording::Recording(const Dram& dram) {
 bool Recording::write(const std::string& directory, bool is_all, uint64_t job, const vta::Config& config,
                       const std::vector<vta::Instruction>& stream, const Dram& dram,
                       std::string* error) const {
-  std::string number = std::to_string(job);
-  if (number.size() < 4) number.insert(0, 4 - number.size(), '0');
-  const std::filesystem::path path = std::filesystem::path(directory) / ("job-" + number);
-  std::error_code code;
-  const bool is_new = std::filesystem::create_directories(path, code);
-  if (code) {
-    *error = "cannot make '" + path.string() + "': " + code.message();
-    return false;
-  }
-  if (write_files(path, is_all, config, stream, dram, error)) return true;
-  if (is_new)
-    std::filesystem::remove_all(path, code);  // a part of a job is of no use, and the disk may be full
-  return false;
+  return write_job(
+      directory, job,
+      [&](const std::filesystem::path& path) {
+        return write_files(path, is_all, config, stream, dram, error);
+      },
+      error);
 }
 
 bool Recording::write_files(const std::filesystem::path& path, bool is_all, const vta::Config& config,

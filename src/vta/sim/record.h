@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,14 @@ class JobFiles {
   Descriptor directory_;
 };
 
+// DIR/job-NNNN.
+std::filesystem::path job_path(const std::string& directory, uint64_t job);
+// Makes that directory where it is not there, and calls write(path). False with *error set; a directory that
+// this call made is gone then, because a part of a job is of no use, and the disk may be full.
+bool write_job(const std::string& directory, uint64_t job,
+               const std::function<bool(const std::filesystem::path& path)>& write, std::string* error);
+bool write_file(const std::filesystem::path& path, const void* bytes, size_t size, std::string* error);
+
 // In quotes, cut where it is long, control characters replaced: for one-line texts.
 std::string in_quotes(std::string_view text);
 
@@ -74,8 +83,7 @@ class Recording {
  public:
   // Keeps what lies in writable segments now, before the run.
   explicit Recording(const Dram& dram);
-  // After a run without fault. False with *error set; a directory that this call made is gone then. is_all:
-  // checks of what the job stored in scratch, too.
+  // After a run without fault. As write_job. is_all: checks of what the job stored in scratch, too.
   bool write(const std::string& directory, bool is_all, uint64_t job, const vta::Config& config,
              const std::vector<vta::Instruction>& stream, const Dram& dram, std::string* error) const;
 

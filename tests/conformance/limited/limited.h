@@ -22,7 +22,7 @@ static inline int limited_is(const char* kind) {
 /* 0: operator lists. */
 static inline uint32_t limited_format(void) {
   if (limited_is("native") || limited_is("one_operator") || limited_is("no_dense") || limited_is("deaf") ||
-      limited_is("scratch") || limited_is("no_scratch"))
+      limited_is("scratch") || limited_is("no_scratch") || limited_is("no_listing"))
     return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
   return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }
