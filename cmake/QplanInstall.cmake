@@ -14,7 +14,8 @@ set(QPLAN_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qplan)
 set(QPLAN_INSTALL_THIRD_PARTY_DIR ${CMAKE_INSTALL_DATADIR}/qplan/include)
 
 install(FILES include/qplan/qplan.h include/qplan/qplan.hpp include/qplan/custom_operator.h include/qplan/firmware.h
-        include/qplan/camera.h include/qplan/npu_driver.h include/qplan/npu_oplist.h include/qplan/signature.h
+        include/qplan/camera.h include/qplan/npu_driver.h include/qplan/npu_op.h include/qplan/npu_oplist.h
+        include/qplan/signature.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qplan COMPONENT dev)
 install(FILES ${QPLAN_THIRD_PARTY_DIR}/dlpack/dlpack.h DESTINATION ${QPLAN_INSTALL_THIRD_PARTY_DIR}/dlpack COMPONENT dev)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)

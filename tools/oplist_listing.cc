@@ -13,7 +13,9 @@ namespace qplan::tools {
 namespace {
 
 // operator list: QPLAN_NPU_OP_*, by number
-constexpr const char* kOperators[] = {"?", "conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
+constexpr const char* kOperators[] = {"?",          "conv2d", "dense", "add",    "max_pool2d",
+                                      "avg_pool2d", "clip",   "mul",   "mean",   "maximum",
+                                      "minimum",    "lookup", "pad",   "concat", "reshape"};
 
 struct Contract {
   uint32_t bit;

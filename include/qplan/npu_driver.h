@@ -121,7 +121,7 @@ enum {
   QPLAN_NPU_TFL2 = 1u,
   QPLAN_NPU_TFL1 = 2u,
   QPLAN_NPU_F32E = 4u,
-  QPLAN_NPU_I16A = 8u,
+  QPLAN_NPU_I16A = 8u, /* reserved: it has no rule yet, so that no device can name it */
   QPLAN_NPU_POT = 16u,
   QPLAN_NPU_ACC32 = 32u
 };
@@ -179,7 +179,17 @@ enum {
   QPLAN_NPU_OP_ADD = 3,
   QPLAN_NPU_OP_MAX_POOL2D = 4,
   QPLAN_NPU_OP_AVG_POOL2D = 5,
-  QPLAN_NPU_OP_CLIP = 6
+  QPLAN_NPU_OP_CLIP = 6,
+  /* since 1.2; activations NHWC, 8 bits */
+  QPLAN_NPU_OP_MUL = 7,
+  QPLAN_NPU_OP_MEAN = 8,    /* over height and width, rescaled */
+  QPLAN_NPU_OP_MAXIMUM = 9, /* of two tensors, element by element; so is MINIMUM */
+  QPLAN_NPU_OP_MINIMUM = 10,
+  QPLAN_NPU_OP_LOOKUP = 11,  /* weights[256]: the output of each input byte */
+  QPLAN_NPU_OP_PAD = 12,     /* pad_value around height and width */
+  QPLAN_NPU_OP_CONCAT = 13,  /* of two tensors, along the last axis */
+  QPLAN_NPU_OP_RESHAPE = 14, /* the same bytes under another shape */
+  QPLAN_NPU_OP_LAST = QPLAN_NPU_OP_RESHAPE
 };
 /* Flags of an operator. */
 enum {
@@ -209,10 +219,11 @@ typedef struct qplan_npu_op {
   const int32_t* multipliers; /* num_scales of each: one, or one per output channel */
   const int32_t* shifts;      /* positive to the left */
   const float* scales;        /* contract F32E: in the place of multipliers and shifts */
-  /* ADD: three of each, of the first input, the second and the output. AVG_POOL2D under F32E: the scales of
-   * input and output. MAX_POOL2D, CLIP and AVG_POOL2D under TFL2: none. docs/numerics.md has the formulas. */
+  /* ADD: three of each, of the first input, the second and the output; so has MUL under F32E, under TFL2 it
+   * has one. MEAN: one. AVG_POOL2D under F32E: the scales of input and output. All others, and AVG_POOL2D
+   * under TFL2: none. docs/numerics.md has the formulas. */
   int32_t weights_zero_point;
-  int32_t pad_value;  /* CONV2D: what stands outside the input, where flags say so */
+  int32_t pad_value;  /* CONV2D, PAD: what stands outside the input, where flags say so */
   int32_t left_shift; /* ADD under TFL2 */
   int32_t reserved2;
   const char* name; /* of the source model, for messages; may be NULL */

@@ -31,8 +31,7 @@
 #ifndef QPLAN_NPU_OPLIST_H_
 #define QPLAN_NPU_OPLIST_H_
 
-#include <qplan/npu_driver.h>
-#include <string.h>
+#include <qplan/npu_op.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,8 +40,6 @@ extern "C" {
 #define QPLAN_OPLIST_VERSION 0x00010000u /* major << 16 | minor */
 #define QPLAN_OPLIST_NONE 0xffffffffu    /* in the place of an index */
 #define QPLAN_OPLIST_ALIGNMENT 64u       /* of carried data */
-#define QPLAN_OPLIST_MAX_RANK 6
-#define QPLAN_OPLIST_MAX_STEP 65535u /* of windows, strides, dilations and pads */
 
 typedef struct qplan_oplist_header { /* 64 bytes */
   uint32_t magic;                    /* QPLAN_NPU_BLOB_OPLIST */
@@ -265,8 +262,7 @@ static inline int qplan_oplist_overlap(const qplan_oplist* list, uint32_t a, uin
 /* Whether the operator reads multipliers and shifts, or scales. */
 static inline int qplan_oplist_requantises(const qplan_oplist_op* op) {
   if (op->op == QPLAN_NPU_OP_AVG_POOL2D) return op->contract == QPLAN_NPU_F32E;
-  return op->contract != QPLAN_NPU_ACC32 &&
-         (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE || op->op == QPLAN_NPU_OP_ADD);
+  return op->contract != QPLAN_NPU_ACC32 && qplan_npu_op_has_contract(op->op);
 }
 
 static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, qplan_npu_reason* why) {
@@ -423,159 +419,6 @@ static inline void qplan_oplist_bind(const qplan_oplist* list, uint32_t index, v
   op->name = r.name == QPLAN_OPLIST_NONE
                  ? NULL
                  : (const char*)list->blob + qplan_oplist_ops_end(&list->header) + r.name;
-}
-
-/* ---- what an operator must be, whoever made it ---- */
-static inline int qplan_npu_op_is_8_bit(const DLTensor* t) {
-  return t->dtype.bits == 8 && t->dtype.lanes == 1 && (t->dtype.code == kDLInt || t->dtype.code == kDLUInt);
-}
-static inline int qplan_npu_op_fits(const DLTensor* t, int64_t value) { /* of an 8-bit tensor's dtype */
-  return t->dtype.code == kDLInt ? value >= -128 && value <= 127 : value >= 0 && value <= 255;
-}
-static inline int64_t qplan_npu_op_elements(const DLTensor* t) {
-  int64_t n = 1;
-  int32_t axis;
-  for (axis = 0; axis < t->ndim; ++axis) n *= t->shape[axis];
-  return n;
-}
-/* Extents that loops can count with: up to 6 axes, none empty, 2^30 elements at most. */
-static inline int qplan_npu_op_has_extents(const DLTensor* t) {
-  int64_t n = 1;
-  int32_t axis;
-  if (t->ndim < 0 || t->ndim > QPLAN_OPLIST_MAX_RANK || (t->ndim > 0 && t->shape == NULL)) return 0;
-  for (axis = 0; axis < t->ndim; ++axis) {
-    if (t->shape[axis] < 1 || t->shape[axis] > (INT64_C(1) << 30) / n) return 0;
-    n *= t->shape[axis];
-  }
-  return 1;
-}
-static inline int qplan_npu_op_same_shape(const DLTensor* a, const DLTensor* b) {
-  return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(*a->shape)) == 0;
-}
-
-static inline const char* qplan_npu_op_check_scales(const qplan_npu_op* op, int64_t channels) {
-  uint32_t expected = op->op == QPLAN_NPU_OP_ADD ? 3 : 2;
-  uint32_t i;
-  if (op->op == QPLAN_NPU_OP_MAX_POOL2D || op->op == QPLAN_NPU_OP_CLIP) return NULL;
-  if (op->op == QPLAN_NPU_OP_AVG_POOL2D && op->contract != QPLAN_NPU_F32E) return NULL;
-  if (op->contract == QPLAN_NPU_ACC32) return NULL;
-  if (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE)
-    expected = op->num_scales == 1 ? 1 : (uint32_t)channels;
-  if (op->num_scales != expected) return "scales: one, or one per output channel; three of an add";
-  if (op->contract == QPLAN_NPU_F32E) {
-    for (i = 0; op->scales != NULL && i < op->num_scales; ++i) {
-      const int is_layer = op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE;
-      if (!(is_layer ? op->scales[i] >= 0.0f : op->scales[i] > 0.0f) || op->scales[i] > 1.2676506e30f)
-        return "a scale is not in (0, 2^100]";
-    }
-    return NULL;
-  }
-  for (i = 0; op->multipliers != NULL && op->shifts != NULL && i < op->num_scales; ++i) {
-    const int32_t most = op->op == QPLAN_NPU_OP_ADD ? 0 : 30;
-    if (op->multipliers[i] < 0 || op->shifts[i] < -31 || op->shifts[i] > most)
-      return "a multiplier is negative, or a shift outside [-31, 30]; of an add [-31, 0]";
-  }
-  return NULL;
-}
-
-static inline const char* qplan_npu_op_check_window(const qplan_npu_op* op) {
-  const DLTensor *x = op->inputs[0], *y = op->output;
-  const int is_conv = op->op == QPLAN_NPU_OP_CONV2D;
-  int i;
-  if (x->ndim != 4 || y->ndim != 4 || (is_conv && op->weights->ndim != 4) || x->shape[0] != y->shape[0])
-    return "input, output and weights have four axes, and one batch";
-  for (i = 0; i < 4; ++i) {
-    if (op->pads[i] > QPLAN_OPLIST_MAX_STEP) return "a padding is above 65535";
-  }
-  for (i = 0; i < 2; ++i) {
-    const int64_t window = is_conv ? op->weights->shape[1 + i] : (int64_t)op->window[i];
-    if (window < 1 || window > (int64_t)QPLAN_OPLIST_MAX_STEP || op->strides[i] < 1 ||
-        op->strides[i] > QPLAN_OPLIST_MAX_STEP || op->dilations[i] < 1 ||
-        op->dilations[i] > QPLAN_OPLIST_MAX_STEP) {
-      return "window, strides and dilations are from 1 to 65535";
-    }
-    if (is_conv) continue;
-    if (op->dilations[i] != 1) return "pools have no dilations";
-    /* The first window must end inside the input, the last one begin there. */
-    if (window <= (int64_t)op->pads[i] ||
-        (y->shape[1 + i] - 1) * (int64_t)op->strides[i] - (int64_t)op->pads[i] >= x->shape[1 + i]) {
-      return "a window of the pool holds no element";
-    }
-  }
-  if (!is_conv) return x->shape[3] == y->shape[3] ? NULL : "a pool keeps the channels";
-  if (op->groups < 1 || x->shape[3] % (int64_t)op->groups != 0 || y->shape[3] % (int64_t)op->groups != 0 ||
-      op->weights->shape[3] != x->shape[3] / (int64_t)op->groups || op->weights->shape[0] != y->shape[3]) {
-    return "channels of input, weights and output do not fit the groups";
-  }
-  return NULL;
-}
-
-/* Loops over the operator's extents stay inside its tensors, and its numbers in the ranges for which
- * docs/numerics.md is written. Multipliers, shifts and scales are looked at where they are given. Tensors are
- * packed. NULL: well formed; else what is not. Contracts and limits of a device are its own business:
- * `supported`. */
-static inline const char* qplan_npu_op_check(const qplan_npu_op* op) {
-  const int has_weights = op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_DENSE;
-  const DLTensor *x = op->inputs[0], *y = op->output, *w = op->weights;
-  const char* error = NULL;
-  int64_t channels = 0;
-  if (op->op < QPLAN_NPU_OP_CONV2D || op->op > QPLAN_NPU_OP_CLIP) return "the operator is not known";
-  if (x == NULL || y == NULL || (has_weights && w == NULL) ||
-      (op->op == QPLAN_NPU_OP_ADD && op->inputs[1] == NULL))
-    return "a tensor is missing";
-  if (!qplan_npu_op_has_extents(x) || !qplan_npu_op_has_extents(y) ||
-      (has_weights && !qplan_npu_op_has_extents(w)) ||
-      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_has_extents(op->inputs[1])) ||
-      (has_weights && op->bias != NULL && !qplan_npu_op_has_extents(op->bias))) {
-    return "a tensor has more than 6 axes, an empty one, or more than 2^30 elements";
-  }
-  if (!qplan_npu_op_is_8_bit(x) || (op->contract != QPLAN_NPU_ACC32 && !qplan_npu_op_is_8_bit(y)) ||
-      (has_weights && !qplan_npu_op_is_8_bit(w)) ||
-      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_is_8_bit(op->inputs[1]))) {
-    return "input, weights and output are int8 or uint8";
-  }
-  if (op->contract == QPLAN_NPU_ACC32 && (!has_weights || y->dtype.bits != 32 || y->dtype.code != kDLInt))
-    return "contract acc32 needs a layer with weights and an int32 output";
-  if (!qplan_npu_op_fits(x, op->input_zero_points[0]) ||
-      (op->op == QPLAN_NPU_OP_ADD && !qplan_npu_op_fits(op->inputs[1], op->input_zero_points[1])) ||
-      (has_weights && !qplan_npu_op_fits(w, op->weights_zero_point))) {
-    return "a zero point is not a value of its tensor";
-  }
-  if (op->contract != QPLAN_NPU_ACC32 &&
-      (op->clamp_min > op->clamp_max || !qplan_npu_op_fits(y, op->clamp_min) ||
-       !qplan_npu_op_fits(y, op->clamp_max) || !qplan_npu_op_fits(y, op->output_zero_point))) {
-    return "clamp or zero point are not values of the output";
-  }
-  if ((op->flags & QPLAN_NPU_OP_PAD_VALUE) != 0 && !qplan_npu_op_fits(x, op->pad_value))
-    return "the padding is not a value of the input";
-  if (op->op == QPLAN_NPU_OP_CONV2D || op->op == QPLAN_NPU_OP_MAX_POOL2D ||
-      op->op == QPLAN_NPU_OP_AVG_POOL2D) {
-    error = qplan_npu_op_check_window(op);
-    if (error != NULL) return error;
-  }
-  if (has_weights) channels = w->shape[0];
-  if (op->op == QPLAN_NPU_OP_DENSE &&
-      (w->ndim != 2 || y->ndim < 1 || x->ndim < 1 || y->shape[y->ndim - 1] != channels ||
-       qplan_npu_op_elements(x) % w->shape[1] != 0 ||
-       qplan_npu_op_elements(x) / w->shape[1] != qplan_npu_op_elements(y) / channels)) {
-    return "rows of input, weights and output do not fit";
-  }
-  if (has_weights && op->bias != NULL &&
-      (op->bias->dtype.code != kDLInt || op->bias->dtype.bits != 32 || op->bias->dtype.lanes != 1 ||
-       op->bias->ndim != 1 || op->bias->shape[0] != channels)) {
-    return "the bias is int32, one per output channel";
-  }
-  if (op->op == QPLAN_NPU_OP_ADD && (op->left_shift < 0 || op->left_shift > 22))
-    return "left_shift is outside [0, 22]";
-  if (!has_weights && x->dtype.code != y->dtype.code) return "input and output have one dtype";
-  if (op->op == QPLAN_NPU_OP_ADD && op->inputs[1]->dtype.code != y->dtype.code)
-    return "input and output have one dtype";
-  if ((op->op == QPLAN_NPU_OP_CLIP && !qplan_npu_op_same_shape(x, y)) ||
-      (op->op == QPLAN_NPU_OP_ADD &&
-       (!qplan_npu_op_same_shape(x, y) || !qplan_npu_op_same_shape(op->inputs[1], y)))) {
-    return "inputs and output have one shape";
-  }
-  return qplan_npu_op_check_scales(op, channels);
 }
 
 #ifdef __cplusplus

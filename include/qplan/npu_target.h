@@ -75,11 +75,12 @@ typedef struct qplan_npu_target {
   uint32_t blob_format; /* FourCC of what compile writes; 0: operator lists */
 
   /* By the packer's names: "qplan.qconv2d" (all but depthwise), "qplan.qdepthwise", "qplan.qdense",
-   * "qplan.qadd", "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip". Tried in this order, after the
-   * patterns. The first three have forms that end before qnn.requantize: "qplan.qconv2d_acc32",
-   * "qplan.qdepthwise_acc32", "qplan.qdense_acc32". Where capabilities name QPLAN_NPU_ACC32, the forms of
-   * those that are listed are tried last, listed or not: `supported` is asked again about a layer that it
-   * refused, and the CPU requantises. */
+   * "qplan.qadd", "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip", "qplan.qmul", "qplan.qmean",
+   * "qplan.qmaximum", "qplan.qminimum", "qplan.qlookup", "qplan.qpad", "qplan.qconcat", "qplan.qreshape".
+   * Tried in this order, after the patterns. The first three have forms that end before qnn.requantize:
+   * "qplan.qconv2d_acc32", "qplan.qdepthwise_acc32", "qplan.qdense_acc32". Where capabilities name
+   * QPLAN_NPU_ACC32, the forms of those that are listed are tried last, listed or not: `supported` is asked
+   * again about a layer that it refused, and the CPU requantises. */
   const char* const* composites;
   const qplan_npu_pattern* patterns; /* tried first, in their order */
   const qplan_npu_rule* rules;

@@ -136,14 +136,42 @@ static int32_t add_values(const qplan_npu_op* op, int32_t a, int32_t b) {
   return clamped(tfl2((int32_t)sum, op->multipliers[2], op->shifts[2]) + op->output_zero_point, op);
 }
 
+static int32_t mul_values(const qplan_npu_op* op, int32_t a, int32_t b) {
+  const int32_t da = a - op->input_zero_points[0], db = b - op->input_zero_points[1];
+  if (op->contract == QPLAN_NPU_F32E) {
+    const float x = (float)da * op->scales[0], y = (float)db * op->scales[1];
+    return quantized(x * y / op->scales[2], op);
+  }
+  return requantized(op, da * db, 0);
+}
+
+static int32_t element(const qplan_npu_op* op, int64_t i) {
+  const int32_t a = get(op->inputs[0], i);
+  const int32_t b = qplan_npu_op_has_two_inputs(op->op) ? get(op->inputs[1], i) : 0;
+  switch (op->op) {
+    case QPLAN_NPU_OP_ADD:
+      return add_values(op, a, b);
+    case QPLAN_NPU_OP_MUL:
+      return mul_values(op, a, b);
+    case QPLAN_NPU_OP_MAXIMUM:
+      return a > b ? a : b;
+    case QPLAN_NPU_OP_MINIMUM:
+      return a < b ? a : b;
+    case QPLAN_NPU_OP_LOOKUP:
+      return get(op->weights, a & 0xff);
+    case QPLAN_NPU_OP_RESHAPE:
+      return a;
+    default:
+      return clamped(a, op);
+  }
+}
+
 static void elementwise(const qplan_npu_op* op, const qplan_npu_status* stop) {
   const int64_t count = qplan_npu_op_elements(op->output);
   int64_t i;
   for (i = 0; i < count; ++i) {
-    const int32_t a = get(op->inputs[0], i);
     if (i % 4096 == 0 && stopped(stop)) return;
-    put(op->output, i,
-        op->op == QPLAN_NPU_OP_ADD ? add_values(op, a, get(op->inputs[1], i)) : clamped(a, op));
+    put(op->output, i, element(op, i));
   }
 }
 
@@ -186,6 +214,50 @@ static void pool2d(const qplan_npu_op* op, const qplan_npu_status* stop) {
   }
 }
 
+static void mean(const qplan_npu_op* op, const qplan_npu_status* stop) {
+  const int64_t *in = op->inputs[0]->shape, pixels = in[1] * in[2];
+  int64_t n, c, k;
+  for (n = 0; n < in[0]; ++n) {
+    for (c = 0; c < in[3] && !stopped(stop); ++c) {
+      int32_t sum = 0; /* of 2^23 elements at most */
+      for (k = 0; k < pixels; ++k)
+        sum += get(op->inputs[0], (n * pixels + k) * in[3] + c) - op->input_zero_points[0];
+      put(op->output, n * in[3] + c, requantized(op, sum, 0));
+    }
+  }
+}
+
+static void pad(const qplan_npu_op* op, const qplan_npu_status* stop) {
+  const int64_t *in = op->inputs[0]->shape, *out = op->output->shape;
+  int64_t n, y, x, c, at = 0;
+  for (n = 0; n < out[0]; ++n) {
+    for (y = 0; y < out[1] && !stopped(stop); ++y) {
+      const int64_t iy = y - op->pads[0];
+      for (x = 0; x < out[2]; ++x) {
+        const int64_t ix = x - op->pads[1];
+        const int is_inside = iy >= 0 && iy < in[1] && ix >= 0 && ix < in[2];
+        for (c = 0; c < out[3]; ++c, ++at) {
+          put(op->output, at,
+              is_inside ? get(op->inputs[0], ((n * in[1] + iy) * in[2] + ix) * in[3] + c) : op->pad_value);
+        }
+      }
+    }
+  }
+}
+
+static void concat(const qplan_npu_op* op, const qplan_npu_status* stop) {
+  const int64_t parts[2] = {op->inputs[0]->shape[op->inputs[0]->ndim - 1],
+                            op->inputs[1]->shape[op->inputs[1]->ndim - 1]};
+  const int64_t rows = qplan_npu_op_elements(op->inputs[0]) / parts[0];
+  int64_t r, c, at = 0;
+  int part;
+  for (r = 0; r < rows && !stopped(stop); ++r) {
+    for (part = 0; part < 2; ++part) {
+      for (c = 0; c < parts[part]; ++c, ++at) put(op->output, at, get(op->inputs[part], r * parts[part] + c));
+    }
+  }
+}
+
 void compute(const qplan_npu_op* op, const qplan_npu_status* stop) {
   switch (op->op) {
     case QPLAN_NPU_OP_CONV2D:
@@ -194,12 +266,21 @@ void compute(const qplan_npu_op* op, const qplan_npu_status* stop) {
     case QPLAN_NPU_OP_DENSE:
       dense(op, stop);
       break;
-    case QPLAN_NPU_OP_ADD:
-    case QPLAN_NPU_OP_CLIP:
-      elementwise(op, stop);
-      break;
-    default:
+    case QPLAN_NPU_OP_MAX_POOL2D:
+    case QPLAN_NPU_OP_AVG_POOL2D:
       pool2d(op, stop);
+      break;
+    case QPLAN_NPU_OP_MEAN:
+      mean(op, stop);
+      break;
+    case QPLAN_NPU_OP_PAD:
+      pad(op, stop);
+      break;
+    case QPLAN_NPU_OP_CONCAT:
+      concat(op, stop);
+      break;
+    default: /* check_op took it: it is one that goes element by element */
+      elementwise(op, stop);
       break;
   }
 }

@@ -100,9 +100,9 @@ qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* from, qplan_n
   if (reasons != NULL) list.room = *num_reasons;
   malformed = qplan_npu_op_check(&op);
   if (malformed != NULL) add(&list, RULE_FORM, 0, 0, malformed);
-  if (op.op != QPLAN_NPU_OP_MAX_POOL2D && op.op != QPLAN_NPU_OP_CLIP) { /* these two are the same under all */
-    const int is_layer = op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_DENSE;
-    const uint32_t contracts = is_layer ? SKELETON_CONTRACTS : QPLAN_NPU_TFL2 | QPLAN_NPU_F32E;
+  if (qplan_npu_op_has_contract(op.op)) { /* the others are the same under all */
+    const uint32_t contracts =
+        qplan_npu_op_is_layer(op.op) ? SKELETON_CONTRACTS : QPLAN_NPU_TFL2 | QPLAN_NPU_F32E;
     if ((op.contract & contracts) == 0 || (op.contract & (op.contract - 1)) != 0)
       add(&list, RULE_CONTRACT, contracts, op.contract, "the contract is not one that this device computes");
   }

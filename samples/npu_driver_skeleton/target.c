@@ -1,9 +1,11 @@
 /* The packer's side: the same library, given to `qplan pack --target-lib`, describes the device. */
 #include "skeleton.h"
 
-static const char* const kComposites[] = {"qplan.qconv2d", "qplan.qdepthwise",  "qplan.qdense",
-                                          "qplan.qadd",    "qplan.qmax_pool2d", "qplan.qavg_pool2d",
-                                          "qplan.qclip"};
+/* Tried in this order: a clip alone comes after the operators that may end in one. */
+static const char* const kComposites[] = {
+    "qplan.qconv2d",     "qplan.qdepthwise", "qplan.qdense", "qplan.qadd",    "qplan.qmax_pool2d",
+    "qplan.qavg_pool2d", "qplan.qmul",       "qplan.qclip",  "qplan.qmean",   "qplan.qmaximum",
+    "qplan.qminimum",    "qplan.qlookup",    "qplan.qpad",   "qplan.qconcat", "qplan.qreshape"};
 
 /* A number says all about a variant of this device. Where it takes more, let config be a pointer to a struct
  * that stays until the library is unloaded. */

@@ -1,5 +1,6 @@
 // Random operator lists: an operator, sometimes followed by a second one on its result in scratch memory.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -23,16 +24,16 @@ struct ContractName {
 constexpr ContractName kContracts[] = {
     {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
 constexpr int64_t kEndlessKernels[] = {15, 7, 3};
-constexpr const char* kOps[] = {"", "conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
-constexpr uint32_t kNumKinds = 6;
+constexpr const char* kOps[] = {"",           "conv2d", "dense", "add",    "max_pool2d",
+                                "avg_pool2d", "clip",   "mul",   "mean",   "maximum",
+                                "minimum",    "lookup", "pad",   "concat", "reshape"};
+constexpr uint32_t kNumKinds = QPLAN_NPU_OP_LAST;
 constexpr uint32_t kTriesOfKind = 24;  // before the next kind, where kinds are not drawn
 
 uint32_t tries_of(Size size) {
   if (size == Size::kEndless) return 8;  // of megabytes
   return size == Size::kRandom ? 240 : kNumKinds * kTriesOfKind;
 }
-
-bool has_weights(uint32_t kind) { return kind == QPLAN_NPU_OP_CONV2D || kind == QPLAN_NPU_OP_DENSE; }
 
 // Draws an operator that the capabilities allow. Every second attempt is plain: no padding, steps of one,
 // zero points of 0, signed weights, one scale, channels in multiples of what devices often want.
@@ -124,12 +125,11 @@ class Generator {
     std::vector<uint32_t> contracts;
     for (const ContractName& contract : kContracts) {
       const bool is_for_layers = contract.bit == QPLAN_NPU_TFL1 || contract.bit == QPLAN_NPU_ACC32;
-      if (has_contract(contract.bit) && (has_weights(kind) || !is_for_layers))
+      if (has_contract(contract.bit) && (qplan_npu_op_is_layer(kind) || !is_for_layers))
         contracts.push_back(contract.bit);
     }
-    // These two compute the same under all contracts.
-    if (contracts.empty() && (kind == QPLAN_NPU_OP_MAX_POOL2D || kind == QPLAN_NPU_OP_CLIP))
-      contracts = {QPLAN_NPU_TFL2};
+    // The others compute the same under all contracts.
+    if (contracts.empty() && !qplan_npu_op_has_contract(kind)) contracts = {QPLAN_NPU_TFL2};
     if (contracts.empty()) return false;
     const size_t choice = size_ == Size::kRandom ? random_() : attempt_ / 2;
     contract_ = contracts[choice % contracts.size()];
@@ -338,10 +338,13 @@ class Generator {
     } else {
       op->inputs[0] = input(shape);
     }
+    std::vector<int64_t> result = {1, h, w, channels};
     if (kind == QPLAN_NPU_OP_ADD) {
       op->inputs[1] = input(shape);
       op->input_zero_points[1] = zero_point(capabilities_.input_zero_point);
       set_add_scales(op);
+    } else if (kind > QPLAN_NPU_OP_CLIP) {
+      add_later_kind(kind, op, shape, &result);
     } else if (kind == QPLAN_NPU_OP_MAX_POOL2D || kind == QPLAN_NPU_OP_AVG_POOL2D) {
       op->window[0] = static_cast<uint32_t>(between(1, is_long ? 3 : h));
       op->window[1] = static_cast<uint32_t>(between(1, is_long ? 3 : w));
@@ -355,7 +358,62 @@ class Generator {
             zero_point(capabilities_.input_zero_point & capabilities_.output_zero_point);
       }
     }
-    op->output = output({1, h, w, channels}, has_second);
+    if (kind <= QPLAN_NPU_OP_CLIP) result = {1, h, w, channels};
+    op->output = output(result, has_second);
+  }
+
+  // Kinds since driver ABI 1.2.
+  void add_later_kind(uint32_t kind, qplan_oplist_op* op, const std::vector<int64_t>& shape,
+                      std::vector<int64_t>* result) {
+    if (!qplan_npu_op_has_contract(kind)) {  // neither scales nor zero points, and the whole range
+      op->input_zero_points[0] = op->output_zero_point = 0;
+      op->clamp_min = static_cast<int32_t>(low());
+      op->clamp_max = static_cast<int32_t>(low() + 255);
+    }
+    if (qplan_npu_op_has_two_inputs(kind)) {
+      std::vector<int64_t> second = shape;
+      if (kind == QPLAN_NPU_OP_CONCAT) {
+        second[3] = round_up(between(1, 20));
+        (*result)[3] += second[3];
+      }
+      op->inputs[1] = input(second);
+    }
+    if (kind == QPLAN_NPU_OP_MUL) {
+      op->input_zero_points[1] = zero_point(capabilities_.input_zero_point);
+      set_product_scales(op);
+    } else if (kind == QPLAN_NPU_OP_MEAN) {
+      *result = {1, shape[3]};
+      set_one_scale(op, 40.0 * std::sqrt(static_cast<double>(shape[1] * shape[2])));
+    } else if (kind == QPLAN_NPU_OP_LOOKUP) {
+      op->weights = constants(dtype_, random_bytes(256), {256});
+    } else if (kind == QPLAN_NPU_OP_PAD) {
+      for (uint32_t& pad : op->pads) pad = static_cast<uint32_t>(between(0, 3));
+      (*result)[1] += op->pads[0] + op->pads[2];
+      (*result)[2] += op->pads[1] + op->pads[3];
+      op->flags |= QPLAN_NPU_OP_PAD_VALUE;
+      op->pad_value = zero_point(capabilities_.pad_value);
+    } else if (kind == QPLAN_NPU_OP_RESHAPE) {
+      *result = {shape[1] * shape[2], shape[3]};
+    }
+  }
+
+  // As of a layer with one scale.
+  void set_one_scale(qplan_oplist_op* op, double spread) {
+    op->num_scales = 1;
+    if (contract_ == QPLAN_NPU_F32E) {
+      op->scales = constants(kF32, std::vector<float>{real(20 / spread, 200 / spread)});
+      return;
+    }
+    int32_t shift = 7;
+    for (double s = spread; s > 1; s /= 2) --shift;
+    op->multipliers =
+        constants(kS32, std::vector<int32_t>{static_cast<int32_t>(between(int64_t{1} << 30, INT32_MAX))});
+    op->shifts = constants(kS32, std::vector<int32_t>{shift});
+  }
+  void set_product_scales(qplan_oplist_op* op) {
+    if (contract_ != QPLAN_NPU_F32E) return set_one_scale(op, 5000);
+    op->num_scales = 3;
+    op->scales = constants(kF32, std::vector<float>{real(0.01, 0.1), real(0.01, 0.1), real(0.05, 0.2)});
   }
 
   void set_add_scales(qplan_oplist_op* op) {

@@ -22,6 +22,22 @@ class Reference {
         return each([this](int64_t i) { return sum(at(x_, i), at(*op_.inputs[1], i)); });
       case QPLAN_NPU_OP_CLIP:
         return each([this](int64_t i) { return clamp(at(x_, i)); });
+      case QPLAN_NPU_OP_MUL:
+        return each([this](int64_t i) { return product(at(x_, i), at(*op_.inputs[1], i)); });
+      case QPLAN_NPU_OP_MAXIMUM:
+        return each([this](int64_t i) { return std::max(at(x_, i), at(*op_.inputs[1], i)); });
+      case QPLAN_NPU_OP_MINIMUM:
+        return each([this](int64_t i) { return std::min(at(x_, i), at(*op_.inputs[1], i)); });
+      case QPLAN_NPU_OP_LOOKUP:
+        return each([this](int64_t i) { return at(*op_.weights, at(x_, i) & 0xff); });
+      case QPLAN_NPU_OP_RESHAPE:
+        return each([this](int64_t i) { return at(x_, i); });
+      case QPLAN_NPU_OP_MEAN:
+        return mean();
+      case QPLAN_NPU_OP_PAD:
+        return pad();
+      case QPLAN_NPU_OP_CONCAT:
+        return concat();
       default:
         return pool2d();
     }
@@ -113,6 +129,44 @@ class Reference {
     };
     return clamp(int64_t{requantize_tfl2(scaled(a, 0) + scaled(b, 1), op_.multipliers[2], op_.shifts[2])} +
                  op_.output_zero_point);
+  }
+
+  int32_t product(int32_t a, int32_t b) const {
+    a -= op_.input_zero_points[0];
+    b -= op_.input_zero_points[1];
+    if (!is_f32e()) return result(static_cast<uint32_t>(a * b), 0);
+    const float left = static_cast<float>(a) * op_.scales[0], right = static_cast<float>(b) * op_.scales[1];
+    return quantize(left * right / op_.scales[2]);
+  }
+
+  void mean() const {
+    const int64_t pixels = x_.shape[1] * x_.shape[2], channels = x_.shape[3];
+    each([&](int64_t i) {
+      int32_t total = 0;
+      for (int64_t k = 0; k < pixels; ++k)
+        total += at(x_, (i / channels * pixels + k) * channels + i % channels) - op_.input_zero_points[0];
+      return result(static_cast<uint32_t>(total), 0);
+    });
+  }
+
+  void pad() const {
+    const int64_t in_h = x_.shape[1], in_w = x_.shape[2], channels = x_.shape[3];
+    each([&](int64_t i) {
+      const int64_t column = i / channels % y_.shape[2] - op_.pads[1];
+      const int64_t row = i / channels / y_.shape[2] % y_.shape[1] - op_.pads[0];
+      const int64_t n = i / channels / y_.shape[2] / y_.shape[1];
+      if (row < 0 || row >= in_h || column < 0 || column >= in_w) return op_.pad_value;
+      return at(x_, ((n * in_h + row) * in_w + column) * channels + i % channels);
+    });
+  }
+
+  void concat() const {
+    const DLTensor& z = *op_.inputs[1];
+    const int64_t first = x_.shape[x_.ndim - 1], second = z.shape[z.ndim - 1];
+    each([&](int64_t i) {
+      const int64_t row = i / (first + second), c = i % (first + second);
+      return c < first ? at(x_, row * first + c) : at(z, row * second + c - first);
+    });
   }
 
   void pool2d() const {

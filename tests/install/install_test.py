@@ -92,7 +92,7 @@ class Install(unittest.TestCase):
                                                       "libqplan_runtime.so.1", "pkgconfig/qplan.pc",
                                                       "pkgconfig/qplan-runtime.pc")}
         expected |= {f"{libdir}/libqplan_vta_sim.so", "bin/qplan-npu-conformance"}
-        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "qplan.hpp", "npu_driver.h", "npu_oplist.h", "npu_target.h",
+        expected |= {f"include/qplan/{name}" for name in ("qplan.h", "qplan.hpp", "npu_driver.h", "npu_op.h", "npu_oplist.h", "npu_target.h",
                                                           "host.h", "npu_sim.h", "pack.h",
                                                           "pass.hpp", "pattern.hpp")}
         expected |= {"bin/qplan", f"{libdir}/cmake/qplan/qplanConfig.cmake", "lib/python3/dist-packages/qplan/py.typed"}

@@ -80,6 +80,12 @@ AddMultipliers add_multipliers(float lhs_scale, float rhs_scale, float output_sc
           quantize_multiplier(twice_max / output)};
 }
 
+// float32 throughout, as TFLite's Prepare.
+QuantizedMultiplier product_multiplier(float lhs_scale, float rhs_scale, float output_scale) {
+  const float real = lhs_scale * rhs_scale / output_scale;
+  return checked_multiplier(static_cast<double>(real));
+}
+
 QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {
   const QuantizedMultiplier factor =
       checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));

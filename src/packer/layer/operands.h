@@ -105,6 +105,9 @@ struct AddMultipliers {
 };
 AddMultipliers add_multipliers(float lhs_scale, float rhs_scale, float output_scale);
 
+// A product under tfl2 (docs/numerics/mul.md). PackError (QPLAN_MODEL_UNSUPPORTED) as checked_multiplier.
+QuantizedMultiplier product_multiplier(float lhs_scale, float rhs_scale, float output_scale);
+
 // A mean of count elements under tfl2: the count is divided into the multiplier's significand
 // (docs/numerics/mean.md). PackError (QPLAN_MODEL_UNSUPPORTED) for scales that are too far apart.
 QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count);

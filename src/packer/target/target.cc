@@ -143,11 +143,33 @@ const Composite kComposites[] = {
      [] { return with_clip(pool("nn.max_pool2d")); }},
     {"qplan.qavg_pool2d", "Average over a window", "qnn.avg_pool2d -> clip?", true,
      [] { return with_clip(pool("qnn.avg_pool2d")); }},
-    {"qplan.qmean", "Average over height and width, rescaled", "qnn.mean", false,
+    {"qplan.qmean", "Average over height and width, rescaled", "qnn.mean", true,
      [] { return op("qnn.mean", {any().as("data")}).as("mean"); }},
     {"qplan.qclip", "Clamp", "clip", true, [] { return op("clip", {any().as("data")}).as("clip"); }},
-    {"qplan.qreshape", "Another shape of the same bytes, without an instruction", "reshape", false,
-     [] { return op("reshape", {any().as("data")}); }},
+    {"qplan.qreshape", "Another shape of the same bytes, without an instruction", "reshape", true,
+     [] { return op("reshape", {any().as("data")}).as("plain"); }},
+    {"qplan.qmul", "Product of two activations", "qnn.mul -> clip?", true,
+     [] {
+       return with_clip(op("qnn.mul", {any().as("lhs"), any().as("rhs")}).as("plain"));
+     }},
+    {"qplan.qmaximum", "Larger of two activations", "maximum", true,
+     [] {
+       return op("maximum", {any().as("lhs"), any().as("rhs")}).as("plain");
+     }},
+    {"qplan.qminimum", "Smaller of two activations", "minimum", true,
+     [] {
+       return op("minimum", {any().as("lhs"), any().as("rhs")}).as("plain");
+     }},
+    {"qplan.qlookup", "Function of one 8-bit value, by a table", "qnn.lookup", true,
+     [] {
+       return op("qnn.lookup", {any().as("data"), constant()}).as("plain");
+     }},
+    {"qplan.qpad", "Border around height and width", "nn.pad", true,
+     [] {
+       return op("nn.pad", {any().as("data"), constant()}).as("plain");
+     }},
+    {"qplan.qconcat", "Two activations along the channels", "concatenate", true,
+     [] { return op("concatenate").as("plain"); }},
     {"qplan.qconv2d_acc32",
      "Convolution whose int32 results leave the device, where they cannot be requantised there",
      "nn.pad? -> qnn.conv2d -> nn.bias_add?", true,

@@ -31,6 +31,7 @@ int64_t work_of(const qplan_npu_op& op) {
   if (op.op == QPLAN_NPU_OP_DENSE) work *= op.weights->shape[1];
   if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D)
     work *= int64_t{op.window[0]} * op.window[1];
+  if (op.op == QPLAN_NPU_OP_MEAN) work *= op.inputs[0]->shape[1] * op.inputs[0]->shape[2];
   return work;
 }
 
@@ -312,7 +313,8 @@ class ListMutator {
       if (op.op == QPLAN_NPU_OP_CONV2D && w != nullptr && op.groups > 0) {
         w->shape[3] = x->shape[3] / op.groups;
         w->shape[0] = y->shape[3];
-      } else if (op.op == QPLAN_NPU_OP_ADD || op.op == QPLAN_NPU_OP_CLIP) {
+      } else if (op.op == QPLAN_NPU_OP_CLIP || op.op == QPLAN_NPU_OP_LOOKUP ||
+                 (op.op != QPLAN_NPU_OP_CONCAT && qplan_npu_op_has_two_inputs(op.op))) {
         std::copy(x->shape, x->shape + 6, y->shape);
         y->rank = x->rank;
       } else if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D) {

@@ -19,6 +19,8 @@
 namespace qplan::target::external::external_test {
 namespace {
 
+using qplan::testing::main_text;
+
 constexpr uint64_t kHash = 0x1234;
 
 qplan_npu_status fill_capabilities(uint64_t, qplan_npu_capabilities* to) {
@@ -43,8 +45,10 @@ qplan_npu_status take_some(uint64_t, const qplan_npu_op* op, qplan_npu_reason* r
   return QPLAN_NPU_E_UNSUPPORTED;
 }
 
-const char* const kAll[] = {"qplan.qconv2d",     "qplan.qdepthwise",  "qplan.qdense", "qplan.qadd",
-                            "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip"};
+const char* const kAll[] = {"qplan.qconv2d",     "qplan.qdepthwise",  "qplan.qdense",   "qplan.qadd",
+                            "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qmul",     "qplan.qclip",
+                            "qplan.qmean",       "qplan.qmaximum",    "qplan.qminimum", "qplan.qlookup",
+                            "qplan.qpad",        "qplan.qconcat",     "qplan.qreshape"};
 const qplan_npu_rule kRules[] = {{7, 0, "acme.channels", "at most 16 channels", "fewer channels"}};
 
 qplan_npu_target acme() {
@@ -153,9 +157,8 @@ TEST(ExternalTarget, ConvolutionsUnderEachContract) {
     SCOPED_TRACE(contract);
     std::mt19937 random(1);
     expect_like_the_cpu<int8_t>(
-        qplan::testing::main_text(
-            "%x: Tensor[(1, 9, 7, 5), int8]",
-            conv_text(contract, random) + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3"),
+        main_text("%x: Tensor[(1, 9, 7, 5), int8]",
+                  conv_text(contract, random) + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3"),
         9 * 7 * 5, 1);
   }
 }
@@ -163,13 +166,12 @@ TEST(ExternalTarget, ConvolutionsUnderEachContract) {
 TEST(ExternalTarget, UnsignedConvolutionBehindAPad) {
   std::mt19937 random(2);
   expect_like_the_cpu<uint8_t>(
-      qplan::testing::main_text(
-          "%x: Tensor[(1, 6, 6, 7), uint8]",
-          "  %0 = nn.pad(%x, 90f, pad_width=[[0, 0], [1, 2], [0, 1], [0, 0]]);\n"
-          "  %1 = qnn.conv2d(%0, const(Tensor[(8, 3, 2, 7), uint8], [" +
-              numbers(random, 8 * 42, 0, 255) +
-              "]), 120, 117, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
-              "  %2 = qnn.requantize(%1, 0.25f, 0, 64f, 100, out_dtype=\"uint8\");\n  %2"),
+      main_text("%x: Tensor[(1, 6, 6, 7), uint8]",
+                "  %0 = nn.pad(%x, 90f, pad_width=[[0, 0], [1, 2], [0, 1], [0, 0]]);\n"
+                "  %1 = qnn.conv2d(%0, const(Tensor[(8, 3, 2, 7), uint8], [" +
+                    numbers(random, 8 * 42, 0, 255) +
+                    "]), 120, 117, 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+                    "  %2 = qnn.requantize(%1, 0.25f, 0, 64f, 100, out_dtype=\"uint8\");\n  %2"),
       6 * 6 * 7, 1);
 }
 
@@ -180,39 +182,85 @@ TEST(ExternalTarget, SeveralOperatorsShareScratch) {
     SCOPED_TRACE(contract);
     const std::string with = std::string("contract=\"") + contract + "\"";
     expect_like_the_cpu<int8_t>(
-        qplan::testing::main_text(
-            "%x: Tensor[(1, 9, 7, 5), int8]",
-            conv_text(contract, random) +
-                "  %3 = nn.max_pool2d(%2, pool_size=[2, 2], layout=\"NHWC\");\n"
-                "  %4 = clip(%3, a_min=-50f, a_max=50f);\n"
-                "  %5 = qnn.add(%3, %4, 0.5f, 3, 0.25f, -4, 0.7f, 2, " +
-                with +
-                ");\n"
-                "  %6 = qnn.avg_pool2d(%5, 0.5f, 2, 0.5f, 2, pool_size=[2, 3], layout=\"NHWC\", " +
-                with + ");\n  %6"),
+        main_text("%x: Tensor[(1, 9, 7, 5), int8]",
+                  conv_text(contract, random) +
+                      "  %3 = nn.max_pool2d(%2, pool_size=[2, 2], layout=\"NHWC\");\n"
+                      "  %4 = clip(%3, a_min=-50f, a_max=50f);\n"
+                      "  %5 = qnn.add(%3, %4, 0.5f, 3, 0.25f, -4, 0.7f, 2, " +
+                      with +
+                      ");\n"
+                      "  %6 = qnn.avg_pool2d(%5, 0.5f, 2, 0.5f, 2, pool_size=[2, 3], layout=\"NHWC\", " +
+                      with + ");\n  %6"),
         9 * 7 * 5, 5);
   }
+}
+
+constexpr char kImage[] = "%x: Tensor[(1, 5, 4, 6), int8]";
+
+TEST(ExternalTarget, ProductsAndMeansUnderEachContract) {
+  for (const std::string contract : {"contract=\"tfl2\"", "contract=\"f32e\""}) {
+    SCOPED_TRACE(contract);
+    expect_like_the_cpu<int8_t>(
+        main_text(kImage, "  %0 = qnn.mul(%x, %x, 0.5f, 3, 0.25f, -4, 9f, 2, " + contract +
+                              ");\n  %1 = clip(%0, a_min=-100f, a_max=90f);\n  %1"),
+        120, 1);
+    for (const std::string keeps : {"True", "False"}) {
+      expect_like_the_cpu<int8_t>(
+          main_text(kImage, "  %0 = qnn.mean(%x, 0.5f, 3, 0.05f, -4, axis=[1, 2], keepdims=" + keeps + ", " +
+                                contract + ");\n  %0"),
+          120, 1);
+    }
+  }
+}
+
+TEST(ExternalTarget, OperatorsWithoutScales) {
+  std::mt19937 random(7);
+  const std::string clip = "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  ";
+  for (const std::string& body :
+       {clip + "%1 = maximum(%x, %0);\n  %1", clip + "%1 = minimum(%0, %x);\n  %1",
+        clip + "%1 = concatenate((%x, %0), axis=3);\n  %1",
+        clip + "%1 = nn.pad(%0, 7f, pad_width=[[0, 0], [1, 2], [0, 3], [0, 0]]);\n  %1",
+        clip + "%1 = reshape(%0, newshape=[1, 4, 30]);\n  %1",
+        clip + "%1 = qnn.lookup(%0, const(Tensor[(256), int8], [" + numbers(random, 256, -128, 127) +
+            "]));\n  %1"}) {
+    SCOPED_TRACE(body.substr(clip.size()));
+    expect_like_the_cpu<int8_t>(main_text(kImage, body), 120, 2);
+  }
+}
+
+TEST(ExternalTarget, MovementsThatAListCannotSay) {
+  const auto text = [](const std::string& body) -> std::string {
+    const std::vector<Reason> found = reasons(acme(), main_text(kImage, "  %0 = " + body + ";\n  %0"));
+    return found.size() == 1 && found[0].id == "acme.list" ? found[0].text : "?";
+  };
+  EXPECT_EQ(text("nn.pad(%x, 7f, pad_width=[[0, 0], [1, 2], [0, 3], [0, 1]])"),
+            "a pad of other axes than height and width of NHWC");
+  EXPECT_EQ(text("concatenate((%x, %x, %x), axis=3)"), "a concatenation of 3 tensors, expected 2");
+  EXPECT_EQ(text("concatenate((%x, %x), axis=1)"), "a concatenation along another axis than the last");
+  EXPECT_EQ(text("qnn.mean(%x, 1f, 0, 1f, 0, axis=[1], keepdims=False)"),
+            "a mean over other axes than height and width of NHWC");
+  EXPECT_EQ(text("qnn.mul(%x, const(Tensor[(6), int8], [1, 2, 3, 4, 5, 6]), 1f, 0, 1f, 0, 1f, 0)"),
+            "inputs and output have one shape");
 }
 
 TEST(ExternalTarget, RefusalsAreTheLibrarysOwn) {
   qplan_npu_target library = acme();
   library.supported = take_some;
   std::mt19937 random(4);
-  const std::string conv =
-      qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2");
+  const std::string conv = main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2");
   EXPECT_EQ(reasons(library, conv),
             (std::vector<Reason>{{"acme.channels", "too many channels: 24, limit 16", "fewer channels"}}));
   EXPECT_TRUE(place(library, conv).regions.empty());
-  const std::string add = qplan::testing::main_text(
-      "%x: Tensor[(1, 2, 2, 5), int8]", "  %0 = qnn.add(%x, %x, 0.5f, 3, 0.25f, -4, 0.7f, 2);\n  %0");
+  const std::string add = main_text("%x: Tensor[(1, 2, 2, 5), int8]",
+                                    "  %0 = qnn.add(%x, %x, 0.5f, 3, 0.25f, -4, 0.7f, 2);\n  %0");
   EXPECT_EQ(reasons(library, add), (std::vector<Reason>{{"acme.other", "no adder", ""}}));
 }
 
 TEST(ExternalTarget, WhatAListCannotSayIsNotAsked) {
-  const std::string conv = qplan::testing::main_text(
-      "%x: Tensor[(1, 3, 6, 6), int8]",
-      "  %0 = qnn.conv2d(%x, const(Tensor[(1, 3, 1, 1), int8], [1, 2, 3]), 0, 0, 0.5f, 0.5f);\n"
-      "  %1 = qnn.requantize(%0, 0.25f, 0, 64f, 0, out_dtype=\"int8\");\n  %1");
+  const std::string conv =
+      main_text("%x: Tensor[(1, 3, 6, 6), int8]",
+                "  %0 = qnn.conv2d(%x, const(Tensor[(1, 3, 1, 1), int8], [1, 2, 3]), 0, 0, 0.5f, 0.5f);\n"
+                "  %1 = qnn.requantize(%0, 0.25f, 0, 64f, 0, out_dtype=\"int8\");\n  %1");
   const std::vector<Reason> found = reasons(acme(), conv);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].id, "acme.list");
@@ -235,11 +283,10 @@ TEST(ExternalTarget, PatternsOfTheLibraryAreTriedFirst) {
     const partition::PartitionResult placed = place(library, text);
     return std::get<std::string>(*placed.module.functions().back()->attrs().find("Composite"));
   };
-  EXPECT_EQ(composite(qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]",
-                                                conv + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3")),
+  EXPECT_EQ(composite(main_text("%x: Tensor[(1, 9, 7, 5), int8]",
+                                conv + "  %3 = clip(%2, a_min=-100f, a_max=90f);\n  %3")),
             "acme.conv_clip");
-  EXPECT_EQ(composite(qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv + "  %2")),
-            "qplan.qconv2d");
+  EXPECT_EQ(composite(main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv + "  %2")), "qplan.qconv2d");
 }
 
 TEST(ExternalTarget, LibrariesThatContradictThemselvesAreRefused) {
@@ -296,8 +343,7 @@ qplan_npu_target acc32_only() {
 void expect_accumulators_like_the_cpu(const std::string& layer, const std::string& tail, size_t elements,
                                       const char* composite) {
   const std::string input = "%x: Tensor[(1, 5, 4, 6), int8]";
-  const partition::PartitionResult placed =
-      place(acc32_only(), qplan::testing::main_text(input, layer + tail));
+  const partition::PartitionResult placed = place(acc32_only(), main_text(input, layer + tail));
   ASSERT_EQ(placed.regions.size(), 1u);
   EXPECT_EQ(placed.explain.units[0].composite, composite);
   const qplan_npu_target library = acc32_only();
@@ -307,8 +353,7 @@ void expect_accumulators_like_the_cpu(const std::string& layer, const std::strin
   std::vector<int8_t> data(elements);
   for (int8_t& value : data) value = static_cast<int8_t>(random());
   const std::string alone = layer.substr(0, layer.rfind("  %2")) + "  %1";
-  const std::vector<int32_t> expected =
-      qplan::testing::run_text<int32_t>(qplan::testing::main_text(input, alone), data);
+  const std::vector<int32_t> expected = qplan::testing::run_text<int32_t>(main_text(input, alone), data);
   const std::vector<uint8_t> actual = run_list(region, {data.begin(), data.end()});
   ASSERT_EQ(actual.size(), expected.size() * sizeof(int32_t));
   EXPECT_EQ(std::memcmp(actual.data(), expected.data(), actual.size()), 0);
@@ -332,9 +377,9 @@ TEST(ExternalTarget, ALayerThatCannotBeRequantisedLeavesAsInt32) {
 // Only the CPU's qnn.requantize can read them.
 TEST(ExternalTarget, AccumulatorsThatSomethingElseReadsStay) {
   std::mt19937 random(7);
-  const std::string text = qplan::testing::main_text(
-      "%x: Tensor[(1, 9, 7, 5), int8]",
-      conv_text("tfl2", random) + "  %3 = clip(%1, a_min=0f, a_max=6f);\n  (%2, %3)");
+  const std::string text =
+      main_text("%x: Tensor[(1, 9, 7, 5), int8]",
+                conv_text("tfl2", random) + "  %3 = clip(%1, a_min=0f, a_max=6f);\n  (%2, %3)");
   const partition::PartitionResult placed = place(acc32_only(), text);
   EXPECT_TRUE(placed.regions.empty());
   const std::vector<Reason>& found = placed.explain.units[0].verdicts[0].reasons;
@@ -368,11 +413,11 @@ TEST(ExternalTarget, CapabilitiesDecideWhatADeviceGets) {
   using Lines = std::vector<std::string>;
   const std::string both = "; its 'supported' takes the operator: one of the two is wrong";
   const std::string input = "%x: Tensor[(1, 9, 7, 5), int8]";
-  const std::string conv = qplan::testing::main_text(input, conv_text("tfl2", random) + "  %2");
+  const std::string conv = main_text(input, conv_text("tfl2", random) + "  %2");
   EXPECT_EQ(capability_reasons([](qplan_npu_capabilities*) {}, conv), Lines{});
   EXPECT_EQ(
       capability_reasons([](qplan_npu_capabilities*) {},
-                         qplan::testing::main_text(input, conv_text("f32e", random) + "  %2")),
+                         main_text(input, conv_text("f32e", random) + "  %2")),
       Lines{"acme.capabilities.contracts: the contract is f32e, the device's capabilities have tfl2" + both});
   EXPECT_EQ(
       capability_reasons([](qplan_npu_capabilities* c) { c->input_zero_point = 0; }, conv),
@@ -405,18 +450,16 @@ TEST(ExternalTarget, CapabilitiesDecideWhatADeviceGets) {
                   "the device's capabilities have for none" +
                   both});
   // The same under all contracts.
-  EXPECT_EQ(
-      capability_reasons([](qplan_npu_capabilities* c) { c->contracts = QPLAN_NPU_ACC32; },
-                         qplan::testing::main_text(input, "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0")),
-      Lines{});
+  EXPECT_EQ(capability_reasons([](qplan_npu_capabilities* c) { c->contracts = QPLAN_NPU_ACC32; },
+                               main_text(input, "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0")),
+            Lines{});
 }
 
 // A library that refuses what its capabilities exclude contradicts nothing, and is not told that it does.
 TEST(ExternalTarget, ARefusalThatCapabilitiesExplainIsNoContradiction) {
   std::mt19937 random(10);
-  const std::vector<Reason> found = reasons(
-      acc32_only(),
-      qplan::testing::main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2"));
+  const std::vector<Reason> found =
+      reasons(acc32_only(), main_text("%x: Tensor[(1, 9, 7, 5), int8]", conv_text("tfl2", random) + "  %2"));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].text, "the contract is tfl2, the device's capabilities have acc32");
   EXPECT_EQ(found[1].text, "the output's zero point is 5, the device's capabilities have 0 only");
@@ -428,8 +471,8 @@ TEST(ExternalTarget, AStatusThatIsNoAnswerIsAnErrorOfTheLibrary) {
   library.supported = [](uint64_t, const qplan_npu_op*, qplan_npu_reason*, uint32_t*) -> qplan_npu_status {
     return QPLAN_NPU_E_ARGUMENT;  // and the count is as it was
   };
-  const std::string text = qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]",
-                                                     "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0");
+  const std::string text =
+      main_text("%x: Tensor[(1, 2, 2, 5), int8]", "  %0 = clip(%x, a_min=-50f, a_max=50f);\n  %0");
   try {
     place(library, text);
     FAIL() << "expected PackError";
@@ -463,14 +506,12 @@ TEST(ExternalTarget, ACompilerOfTheLibrary) {
         .compile(placed.module, *placed.module.find(placed.regions[0].function));
   };
   const std::string one = "  %0 = clip(%x, a_min=-50f, a_max=50f);\n";
-  const CompiledRegion region =
-      compile(qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]", one + "  %0"));
+  const CompiledRegion region = compile(main_text("%x: Tensor[(1, 2, 2, 5), int8]", one + "  %0"));
   EXPECT_EQ(region.format, library.blob_format);
   EXPECT_EQ(std::string(region.blob.begin(), region.blob.end()), "ACMEcode");
   try {
-    compile(qplan::testing::main_text(
-        "%x: Tensor[(1, 2, 2, 5), int8]",
-        one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1"));
+    compile(main_text("%x: Tensor[(1, 2, 2, 5), int8]",
+                      one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1"));
     FAIL() << "expected RegionRefused";
   } catch (const RegionRefused& refused) {
     ASSERT_EQ(refused.nodes().size(), 1u);
@@ -503,7 +544,7 @@ TEST(ExternalTarget, TheCompilerSaysHowMuchScratchItsProgramNeeds) {
   const std::string two = one + "  %1 = nn.max_pool2d(%0, pool_size=[2, 2], layout=\"NHWC\");\n  %1";
   const auto compile = [&](const std::string& body) {
     const partition::PartitionResult placed =
-        place(library, qplan::testing::main_text("%x: Tensor[(1, 2, 2, 5), int8]", body));
+        place(library, main_text("%x: Tensor[(1, 2, 2, 5), int8]", body));
     return make_target({&library}, {})
         .compile(placed.module, *placed.module.find(placed.regions[0].function));
   };

@@ -144,10 +144,8 @@ void lower_sum(Lowering& lowering, const NodeSequence& sequence, KernelId kernel
 
 // ---- products ----
 
-// float32 throughout, as TFLite's Prepare: docs/numerics/mul.md.
 QuantizedMultiplier product_multiplier(const BinaryOperands& operands) {
-  const float real = operands.scale1 * operands.scale2 / operands.output_scale;
-  return layer::checked_multiplier(static_cast<double>(real));
+  return layer::product_multiplier(operands.scale1, operands.scale2, operands.output_scale);
 }
 
 // ---- conditions ----

@@ -32,18 +32,13 @@ std::string contract_names(uint32_t contracts) {
   return names.empty() ? "none" : names;
 }
 
-bool has_weights(const qplan_npu_op& op) {
-  return op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_DENSE;
-}
-
 std::string contracts_violation(const qplan_npu_op& op, const qplan_npu_capabilities& c) {
-  // These two compute the same under all contracts.
-  if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_CLIP) return "";
+  if (!qplan_npu_op_has_contract(op.op)) return "";
   if ((c.contracts & op.contract) == 0) {
     return cat("the contract is ", contract_names(op.contract), ", the device's capabilities have ",
                contract_names(c.contracts));
   }
-  if (has_weights(op) && op.num_scales > 1 && (c.contracts_per_channel & op.contract) == 0) {
+  if (qplan_npu_op_is_layer(op.op) && op.num_scales > 1 && (c.contracts_per_channel & op.contract) == 0) {
     return cat("there is a scale for each of ", op.num_scales, " channels under ",
                contract_names(op.contract), ", which the device's capabilities have for ",
                contract_names(c.contracts_per_channel));
@@ -101,7 +96,9 @@ constexpr uint32_t kNoCode = UINT32_MAX;  // of a reason that the library did no
 
 std::string operator_label(const qplan_npu_op& op) {
   // operator list: QPLAN_NPU_OP_*, by number
-  constexpr const char* kOps[] = {"conv2d", "dense", "add", "max_pool2d", "avg_pool2d", "clip"};
+  constexpr const char* kOps[] = {"conv2d", "dense", "add",    "max_pool2d", "avg_pool2d",
+                                  "clip",   "mul",   "mean",   "maximum",    "minimum",
+                                  "lookup", "pad",   "concat", "reshape"};
   return cat(kOps[op.op - 1], " '", op.name, "'");
 }
 

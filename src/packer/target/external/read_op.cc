@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/error.h"
@@ -49,6 +52,10 @@ class Reader {
       addition(*sum);
     } else if (const ir::Node* pool = c_.node("pool")) {
       pool2d(*pool);
+    } else if (const ir::Node* mean = c_.node("mean")) {
+      average(*mean);
+    } else if (const ir::Node* plain = c_.node("plain")) {
+      plain_operator(*plain);
     } else {
       op_.op = QPLAN_NPU_OP_CLIP;
       input(kInput, c_.node("clip")->operands[0]);
@@ -182,26 +189,122 @@ class Reader {
   }
 
   // ---- others
+  struct BinaryScales {
+    float lhs, rhs, output;
+  };
+  // Reads qnn.add and qnn.mul; under f32e the operator has the scales as they are.
+  BinaryScales binary(const ir::Node& node) {
+    two_inputs(node);
+    contract(op::attr_string(node, "contract"));
+    const BinaryScales scales = {scale(node.operands[2], "the left scale"),
+                                 scale(node.operands[4], "the right scale"),
+                                 scale(node.operands[6], "the output's scale")};
+    op_.input_zero_points[0] = zero_point(node.operands[3], "the left zero point");
+    op_.input_zero_points[1] = zero_point(node.operands[5], "the right zero point");
+    op_.output_zero_point = zero_point(node.operands[7], "the output's zero point");
+    if (op_.contract == QPLAN_NPU_F32E) r_.scales = {scales.lhs, scales.rhs, scales.output};
+    return scales;
+  }
+  void two_inputs(const ir::Node& node) {
+    input(kInput, node.operands[0]);
+    input(kSecondInput, node.operands[1]);
+  }
+
   void addition(const ir::Node& sum) {
     op_.op = QPLAN_NPU_OP_ADD;
-    input(kInput, sum.operands[0]);
-    input(kSecondInput, sum.operands[1]);
-    contract(op::attr_string(sum, "contract"));
-    const float a = scale(sum.operands[2], "the left scale"), b = scale(sum.operands[4], "the right scale");
-    const float out = scale(sum.operands[6], "the output's scale");
-    op_.input_zero_points[0] = zero_point(sum.operands[3], "the left zero point");
-    op_.input_zero_points[1] = zero_point(sum.operands[5], "the right zero point");
-    op_.output_zero_point = zero_point(sum.operands[7], "the output's zero point");
     op_.num_scales = 3;
-    if (op_.contract == QPLAN_NPU_F32E) {
-      r_.scales = {a, b, out};
-    } else {  // docs/numerics/add.md
-      const layer::AddMultipliers multipliers = layer::add_multipliers(a, b, out);
+    const BinaryScales scales = binary(sum);
+    if (op_.contract != QPLAN_NPU_F32E) {  // docs/numerics/add.md
+      const layer::AddMultipliers multipliers = layer::add_multipliers(scales.lhs, scales.rhs, scales.output);
       op_.left_shift = layer::kAddLeftShift;
       for (const QuantizedMultiplier& m : {multipliers.lhs, multipliers.rhs, multipliers.output})
         add_multiplier(m);
     }
     give_scales();
+  }
+
+  void product(const ir::Node& node) {
+    const BinaryScales scales = binary(node);
+    if (op_.contract != QPLAN_NPU_F32E)
+      add_multiplier(layer::product_multiplier(scales.lhs, scales.rhs, scales.output));
+    op_.num_scales = op_.contract == QPLAN_NPU_F32E ? 3 : 1;
+    give_scales();
+  }
+
+  void average(const ir::Node& mean) {
+    op_.op = QPLAN_NPU_OP_MEAN;
+    input(kInput, mean.operands[0]);
+    const ir::Shape& shape = type(mean.operands[0]).shape;
+    std::vector<int64_t> axes = op::attr_ints(mean, "axis");
+    std::ranges::sort(axes);
+    if (shape.size() != 4 || axes != std::vector<int64_t>{1, 2})
+      refuse("a mean over other axes than height and width of NHWC");
+    contract(op::attr_string(mean, "contract"));
+    const float in = scale(mean.operands[1], "the input's scale");
+    const float out = scale(mean.operands[3], "the output's scale");
+    op_.input_zero_points[0] = zero_point(mean.operands[2], "the input's zero point");
+    op_.output_zero_point = zero_point(mean.operands[4], "the output's zero point");
+    op_.num_scales = 1;
+    const int64_t count = shape[1] * shape[2];
+    if (op_.contract == QPLAN_NPU_F32E) {  // docs/numerics/mean.md
+      r_.scales = {in / (out * static_cast<float>(count))};
+    } else {
+      add_multiplier(layer::mean_multiplier(in, out, static_cast<uint64_t>(count)));
+    }
+    give_scales();
+  }
+
+  // An operator that is a composite by itself.
+  void plain_operator(const ir::Node& node) {
+    struct Kind {
+      std::string_view name;
+      uint32_t op;
+      void (Reader::*read)(const ir::Node& node);
+    };
+    // operator list: QPLAN_NPU_OP_* that one operator of the IR is
+    constexpr Kind kKinds[] = {{"qnn.mul", QPLAN_NPU_OP_MUL, &Reader::product},
+                               {"maximum", QPLAN_NPU_OP_MAXIMUM, &Reader::two_inputs},
+                               {"minimum", QPLAN_NPU_OP_MINIMUM, &Reader::two_inputs},
+                               {"qnn.lookup", QPLAN_NPU_OP_LOOKUP, &Reader::lookup},
+                               {"nn.pad", QPLAN_NPU_OP_PAD, &Reader::pad},
+                               {"concatenate", QPLAN_NPU_OP_CONCAT, &Reader::concatenation},
+                               {"reshape", QPLAN_NPU_OP_RESHAPE, &Reader::reshape}};
+    const auto* const kind = std::ranges::find(kKinds, node.op->name, &Kind::name);
+    if (kind == std::end(kKinds)) refuse(cat("operator '", node.op->name, "'"));
+    op_.op = kind->op;
+    (this->*kind->read)(node);
+  }
+
+  void reshape(const ir::Node& node) { input(kInput, node.operands[0]); }
+
+  void lookup(const ir::Node& node) {
+    input(kInput, node.operands[0]);
+    r_.weights = need(layer::read_constant(function_, node.operands[1], "the table"));
+    op_.weights = constant_tensor(kWeights, *r_.weights);
+  }
+
+  void pad(const ir::Node& node) {
+    input(kInput, node.operands[0]);
+    const std::vector<ir::Ints>& widths = op::attr_int_lists(node, "pad_width");
+    const auto is_zero = [&](size_t axis) { return widths[axis][0] == 0 && widths[axis][1] == 0; };
+    if (widths.size() != 4 || !is_zero(0) || !is_zero(3))
+      refuse("a pad of other axes than height and width of NHWC");
+    for (size_t i = 0; i < 2; ++i) {
+      op_.pads[i] = static_cast<uint32_t>(std::min<int64_t>(widths[1 + i][0], UINT32_MAX));
+      op_.pads[i + 2] = static_cast<uint32_t>(std::min<int64_t>(widths[1 + i][1], UINT32_MAX));
+    }
+    op_.flags |= QPLAN_NPU_OP_PAD_VALUE;
+    op_.pad_value =
+        layer::pad_value(*need(layer::read_constant(function_, node.operands[1], "the padding's value")));
+  }
+
+  void concatenation(const ir::Node& node) {
+    if (node.operands.size() != 2)
+      refuse(cat("a concatenation of ", node.operands.size(), " tensors, expected 2"));
+    const auto rank = static_cast<int64_t>(type(node.operands[0]).shape.size());
+    const int64_t axis = op::attr_int(node, "axis");
+    if (axis != rank - 1 && axis != -1) refuse("a concatenation along another axis than the last");
+    two_inputs(node);
   }
 
   void pool2d(const ir::Node& pool) {
