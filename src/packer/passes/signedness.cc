@@ -43,6 +43,7 @@ bool has_one_dtype(const op::OpDef& op) { return op.keeps_dtype || op.kind == op
 
 const char* rounds_by_signedness(const Pre& pre, PreNode node) {
   if (node.is("image.resize2d")) return "it interpolates uint8 in float32 and int8 in integers";
+  if (node.is("qnn.l2_normalize")) return "it multiplies numbers of uint8 in finer steps than those of int8";
   const bool averages = node.is("qnn.avg_pool2d") && op::attr_string(node.node(), "contract") != "f32e";
   return averages && !has_odd_windows(pre, node)
              ? "a mean halfway between two integers is rounded away from the stored 0"

@@ -129,6 +129,11 @@ TEST(UnifySignedness, ResizingKeepsItsDtype) {
   EXPECT_EQ(between("image.resize2d(%0, size=[3, 3], layout=\"NHWC\")"), "unchanged");
 }
 
+// TFLite multiplies uint8 by 128 before it multiplies by the length, and int8 not.
+TEST(UnifySignedness, VectorsDividedByTheirLengthKeepTheirDtype) {
+  EXPECT_EQ(between("qnn.l2_normalize(%0, 0.5f, 131, 0.0078125f, 128)"), "unchanged");
+}
+
 TEST(UnifySignedness, WhatLooksAtTheIntegersKeepsThem) {
   EXPECT_EQ(
       unify(kFloat, kQuantize + "  %1 = clip(%0, a_min=131f, a_max=140f);\n  cast(%1, dtype=\"int32\")\n"),
