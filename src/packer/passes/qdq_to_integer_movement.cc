@@ -202,6 +202,42 @@ PostValue quantized_like(const RewriteContext& context, PostValue data) {
                              quantize.attrs(), quantize.name());
 }
 
+bool all_finite(const ir::Constant& constant) {
+  return std::ranges::all_of(constant.as<float>(), [](float value) { return std::isfinite(value); });
+}
+
+// Whether finite numbers make finite ones; with usual scales no sum of products leaves float32.
+bool keeps_numbers(PreNode node) {
+  switch (node.op() == nullptr ? op::OpKind::kOpaque : node.op()->kind) {
+    case op::OpKind::kBroadcast:
+      return !node.is("divide") && !node.is("power");
+    case op::OpKind::kProduct:
+    case op::OpKind::kReduction:
+    case op::OpKind::kMovement:
+      return true;
+    default:
+      return node.is("clip");
+  }
+}
+
+// Whether all that the value is made of are numbers that integers stand for, and finite constants.
+bool is_never_nan(const Pre& pre, PreValue value) {
+  constexpr size_t kMostVisited = 64;
+  std::vector<PreValue> open = {value};
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (!pre.type(open[i]).dtype.is_float()) continue;  // a condition, a position
+    if (const ir::ConstantRef constant = pre.constant(open[i])) {
+      if (!all_finite(*constant)) return false;
+      continue;
+    }
+    const auto node = pre.producer(open[i]);
+    if (node && node->is("qnn.dequantize")) continue;
+    if (!node || !keeps_numbers(*node) || open.size() > kMostVisited) return false;
+    for (size_t k = 0; k < node->num_operands(); ++k) open.push_back(node->operand(k));
+  }
+  return true;
+}
+
 Result raise_above_movement(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   std::vector<PreNode> chain;
@@ -213,6 +249,12 @@ Result raise_above_movement(const RewriteContext& context, std::string* why) {
   }
   if (pre.producer(data, "qnn.dequantize")) {
     *why = "a qnn.dequantize comes before the movement and is moved after it";
+    return std::nullopt;
+  }
+  const bool compares = std::ranges::any_of(
+      chain, [](const PreNode& node) { return node.op()->kind == op::OpKind::kReduction; });
+  if (compares && !is_never_nan(pre, data)) {
+    *why = "NaN, which counts as 0 once it is quantised, would be compared as a number";
     return std::nullopt;
   }
   PostValue moved = quantized_like(context, context.r[data]);
@@ -246,7 +288,8 @@ Result raise_above_choice(const RewriteContext& context, std::string* why) {
   return context.post().call(choice.op()->name, parts, choice.attrs(), choice.name());
 }
 
-// quantize is monotone: clamping before it is clamping after it to the quantised bounds.
+// quantize is monotone: clamping before it is clamping after it to the quantised bounds. NaN passes a clip of
+// floats and is quantised to the zero point, which must then be within the bounds, or no NaN come.
 Result raise_above_clip(const RewriteContext& context, std::string* why) {
   const PreNode clip = context.node("clip");
   const Quantizer quantizer = quantizer_of(context);
@@ -254,6 +297,12 @@ Result raise_above_clip(const RewriteContext& context, std::string* why) {
     return quantizer(static_cast<float>(op::attr_float(clip.node(), name))).value;
   };
   const int32_t min = bound("a_min"), max = bound("a_max");
+  const bool keeps_nan = min <= quantizer.zero_point && quantizer.zero_point <= max;
+  if (!keeps_nan && !is_never_nan(context.pre(), clip.operand(0))) {
+    *why = cat("NaN would become an end of [", min, ", ", max, "] in place of the zero point ",
+               quantizer.zero_point);
+    return std::nullopt;
+  }
   const PostValue data = quantized_like(context, context.r[clip.operand(0)]);
   *why = cat("exact: a clip to [", min, ", ", max, "] after the quantisation");
   if (min == quantizer.dtype.min() && max == quantizer.dtype.max()) return data;

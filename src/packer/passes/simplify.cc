@@ -1,5 +1,5 @@
-// Several ways of saying one thing become one, before the passes that look for whole layers. All exact, for
-// numbers: the sign of a zero may change.
+// Several ways of saying one thing become one, before the passes that look for whole layers. All exact;
+// docs/numerics/float32.md says what a maximum or minimum with one constant makes of NaN and of zeros.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,6 +23,7 @@ using pattern::Pattern;
 using pattern::PostValue;
 using pattern::Pre;
 using pattern::PreNode;
+using pattern::PreValue;
 using pattern::Rewrite;
 using pattern::RewriteContext;
 
@@ -118,15 +119,34 @@ Result merge_clips(const RewriteContext& context, std::string* why) {
 
 // ---- what changes nothing ----
 
-bool all_equal(const ir::Constant& constant, float value) {
-  return std::ranges::all_of(constant.as<float>(), [value](float element) { return element == value; });
+// Equal, the signs of zeros too.
+bool all_are(const ir::Constant& constant, float value) {
+  return std::ranges::all_of(constant.as<float>(), [value](float element) {
+    return element == value && std::signbit(element) == std::signbit(value);
+  });
 }
 
+// Integers without a sign of zero, and sums, which begin as +0: with a bias, too.
+bool is_never_negative_zero(const Pre& pre, PreValue value) {
+  auto node = pre.producer(value);
+  if (node && node->is("nn.bias_add")) node = pre.producer(node->operand(0));
+  return node && (node->is("qnn.dequantize") || op::is_float_product(node->op()));
+}
+
+// -0 + +0 is +0, and -0 - -0, too: the number that changes no number is -0 in a sum, +0 in a difference.
 Result drop_neutral(const RewriteContext& context, std::string* why) {
   const bool factor = context.root.is("multiply") || context.root.is("divide");
-  if (!all_equal(*context.constant("neutral"), factor ? 1.0f : 0.0f)) {
-    *why = factor ? "the constant is not 1" : "the constant is not 0";
-    return std::nullopt;
+  const ir::Constant& constant = *context.constant("neutral");
+  const float neutral = factor ? 1.0f : context.root.is("add") ? -0.0f : 0.0f;
+  if (!all_are(constant, neutral)) {
+    if (factor || !all_are(constant, -neutral)) {
+      *why = factor ? "the constant is not 1" : "the constant is not 0";
+      return std::nullopt;
+    }
+    if (!is_never_negative_zero(context.pre(), context.matches["data"])) {
+      *why = "the data may be -0, of which it makes +0";
+      return std::nullopt;
+    }
   }
   if (context.pre().type(context.root.result()) != context.pre().type(context.matches["data"])) {
     *why = "the constant widens the shape";

@@ -122,6 +122,22 @@ TEST(QdqMovement, QuantiseRisesAboveMovement) {
             "%2 = nn.pad(%1, 6, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]]);\n%2\n");
 }
 
+// NaN stays NaN in the least of floats that begins with it, and is quantised to the zero point, which would
+// be compared as a number.
+TEST(QdqMovement, QuantiseStaysBelowAComparisonThatMaySeeNan) {
+  EXPECT_EQ(lower(kFloat, "  %0 = min(%x, axis=[1]);\n  qnn.quantize(%0, 0.5f, 3)\n"), "unchanged");
+  EXPECT_EQ(lower(kFloat, "  %0 = nn.max_pool2d(%x, pool_size=[2, 2]);\n  qnn.quantize(%0, 0.5f, 3)\n"),
+            "unchanged");
+}
+
+TEST(QdqMovement, QuantiseRisesAboveAComparisonOfSums) {
+  const std::string sum =
+      "  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = qnn.dequantize(%x, 0.25f, 1);\n"
+      "  %2 = add(%0, %1);\n";
+  const std::string text = lower(kInt8, sum + "  %3 = min(%2, axis=[1]);\n  qnn.quantize(%3, 0.5f, 3)\n");
+  EXPECT_NE(text.find("qnn.add"), std::string::npos) << text;
+}
+
 TEST(QdqMovement, AMovementWithOtherReadersStays) {
   EXPECT_EQ(
       lower(kFloat, "  %0 = reshape(%x, newshape=[32]);\n  %1 = qnn.quantize(%0, 0.5f, 3);\n  (%0, %1)\n"),
@@ -140,6 +156,27 @@ TEST(QdqMovement, QuantiseRisesAboveClips) {
       lower(kFloat,
             "  %0 = clip(%x, a_min=0f, a_max=inff);\n  qnn.quantize(%0, 0.5f, 0, out_dtype=\"uint8\")\n"),
       "%0 = qnn.quantize(%x, 0.5f, 0, out_dtype=\"uint8\");\n%0\n");
+}
+
+// NaN passes a clip and is quantised to the zero point, also where that is outside of the clip.
+TEST(QdqMovement, QuantiseStaysBelowAClipThatLeavesOutZero) {
+  EXPECT_EQ(lower(kFloat, "  %0 = clip(%x, a_min=1f, a_max=2f);\n  qnn.quantize(%0, 0.5f, 3)\n"),
+            "unchanged");
+  EXPECT_EQ(why_not("qdq_to_integer", "raise_quantize_above_clip", kFloat,
+                    "  %0 = clip(%x, a_min=1f, a_max=2f);\n  qnn.quantize(%0, 0.5f, 3, name=\"q\")\n"),
+            "qnn.quantize 'q': the pattern matches, but NaN would become an end of [5, 7] in place of the "
+            "zero point 3");
+}
+
+TEST(QdqMovement, QuantiseRisesAboveAnyClipOfALayerOfIntegers) {
+  const std::string weights = "const(Tensor[(1, 2), int8], [1, 2])";
+  const std::string text = lower("%x: Tensor[(3, 2), int8]",
+                                 "  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = qnn.dequantize(" + weights +
+                                     ", 0.5f, 0);\n  %2 = nn.dense(%0, %1);\n"
+                                     "  %3 = clip(%2, a_min=1f, a_max=2f);\n"
+                                     "  qnn.quantize(%3, 0.5f, 3)\n");
+  EXPECT_NE(text.find("qnn.dense"), std::string::npos) << text;
+  EXPECT_NE(text.find("a_min=5f, a_max=7f"), std::string::npos) << text;
 }
 
 TEST(QdqMovement, DequantiseAndQuantiseMeet) {

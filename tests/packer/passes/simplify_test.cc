@@ -83,12 +83,28 @@ TEST(Simplify, AConcatenationOfManyPartsStaysNested) {
 }
 
 TEST(Simplify, NeutralConstantsGo) {
-  const std::string zeros = "const(Tensor[(2, 1, 1), float32], [0, 0])";
+  const std::string zeros = "const(Tensor[(2, 1, 1), float32], [-0, -0])";
   EXPECT_EQ(simplify(kX, "  add(%x, " + zeros + ")\n"), "%x\n");
-  EXPECT_EQ(simplify(kX, "  add(0f, %x)\n"), "%x\n");
+  EXPECT_EQ(simplify(kX, "  add(-0f, %x)\n"), "%x\n");
   EXPECT_EQ(simplify(kX, "  subtract(%x, 0f)\n"), "%x\n");
   EXPECT_EQ(simplify(kX, "  multiply(1f, %x)\n"), "%x\n");
   EXPECT_EQ(simplify(kX, "  divide(%x, 1f)\n"), "%x\n");
+}
+
+// -0 + 0 is +0: the operator that changes no bit of other numbers changes that one.
+TEST(Simplify, ZerosThatChangeTheSignOfAZeroStay) {
+  EXPECT_EQ(simplify(kX, "  add(%x, 0f)\n"), "unchanged");
+  EXPECT_EQ(simplify(kX, "  subtract(%x, -0f)\n"), "unchanged");
+  EXPECT_EQ(why_not("simplify", "drop_neutral_add", kX, "  add(%x, 0f, name=\"a\")\n"),
+            "add 'a': the pattern matches, but the data may be -0, of which it makes +0");
+}
+
+TEST(Simplify, ZerosAfterWhatIsNeverNegativeZeroGo) {
+  const std::string x = "%x: Tensor[(4), int8]", dequantize = "  %0 = qnn.dequantize(%x, 0.5f, 3);\n";
+  EXPECT_EQ(simplify(x, dequantize + "  add(%0, 0f)\n"), "%0 = qnn.dequantize(%x, 0.5f, 3);\n%0\n");
+  const std::string dense = "nn.dense(%x, const(Tensor[(1, 2), float32], [1, 2]))";
+  EXPECT_EQ(simplify("%x: Tensor[(3, 2), float32]", "  %0 = " + dense + ";\n  add(%0, 0f)\n"),
+            "%0 = " + dense + ";\n%0\n");
 }
 
 TEST(Simplify, OtherConstantsStay) {
