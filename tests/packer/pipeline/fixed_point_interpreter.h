@@ -16,7 +16,7 @@ class FixedPointInterpreter : public OperatorInterpreter {
  public:
   using OperatorInterpreter::OperatorInterpreter;
 
- private:
+ protected:
   static constexpr int64_t kOne = int64_t{1} << 31;
   static int64_t times(int64_t a, int64_t b) { return (a * b + (int64_t{1} << 30)) >> 31; }
   static int64_t sat(int64_t x) { return std::clamp<int64_t>(x, -kOne, kOne - 1); }

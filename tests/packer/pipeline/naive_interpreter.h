@@ -40,6 +40,7 @@ inline Tensor from_constant(const ir::Constant& constant) {
   if (t.dtype == ir::kUint8) read_bytes<uint8_t>(constant, &t);
   if (t.dtype == ir::kInt16) read_bytes<int16_t>(constant, &t);
   if (t.dtype == ir::kInt32) read_bytes<int32_t>(constant, &t);
+  if (t.dtype == ir::kInt64) read_bytes<int64_t>(constant, &t);  // below 2^53
   if (t.dtype == ir::kFloat32) read_bytes<float>(constant, &t);
   return t;
 }

@@ -12,17 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/packer/pipeline/naive_interpreter.h"
+#include "tests/packer/pipeline/float_functions.h"
 
 namespace qplan::naive {
-
-inline double f32(double x) { return static_cast<double>(static_cast<float>(x)); }
 
 // Modulo 2^bits, read as a number of the dtype.
 inline double wrapped(int64_t x, ir::DType dtype) {
   if (dtype == ir::kInt8) return static_cast<int8_t>(x);
   if (dtype == ir::kUint8) return static_cast<uint8_t>(x);
   if (dtype == ir::kInt16) return static_cast<int16_t>(x);
+  if (dtype == ir::kInt64) return static_cast<double>(x);
   return static_cast<int32_t>(x);
 }
 

@@ -55,7 +55,7 @@ class RandomFloatLayers : public RandomValues {
   void convolution(const Value& x) {
     const std::string order = layout(), weights = pick_name({"OIHW", "OHWI", "HWIO"});
     const int64_t in = x.shape[order.find('C')], kh = integer(1, 3), kw = integer(1, 3);
-    const int64_t groups = chance(0.3) ? in : 1, out = groups * integer(1, groups == 1 ? 5 : 2);
+    const int64_t groups = chance(0.3) ? in : 1, out = groups == 1 ? channels(5) : groups * integer(1, 2);
     ir::Shape form;
     for (const char letter : weights)
       form.push_back(letter == 'O' ? out : letter == 'I' ? in / groups : letter == 'H' ? kh : kw);
@@ -72,14 +72,14 @@ class RandomFloatLayers : public RandomValues {
   }
 
   void dense(const Value& x) {
-    const int64_t units = integer(1, 5);
+    const int64_t units = channels(5);
     const ir::ValueId id = call("nn.dense", {x.id, floats({units, x.shape.back()})});
     finish_layer(id, units, rank_of(x) - 1, x);
   }
 
   void product(const Value& x) {
     const bool transposed = chance(0.5);
-    const int64_t depth = x.shape.back(), columns = integer(1, 5);
+    const int64_t depth = x.shape.back(), columns = channels(5);
     ir::Shape form(x.shape.begin(), x.shape.end() - 2);
     for (int64_t& extent : form) extent = chance(0.3) ? 1 : extent;
     if (chance(0.4)) form.clear();

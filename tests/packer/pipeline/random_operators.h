@@ -1,6 +1,6 @@
 // Random networks of operators that are no layers (operator_interpreter.h knows them): values of int8, uint8,
-// int16, int32 and float32, of rank 1 to 5, compared, chosen, moved by position, reduced, added up, turned
-// into one another. One function, which says itself what it means.
+// int16, int32, int64 and float32, of rank 1 to 5, compared, chosen, moved by position, reduced, added up,
+// turned into one another. One function, which says itself what it means.
 #ifndef QPLAN_TESTS_PACKER_PIPELINE_RANDOM_OPERATORS_H_
 #define QPLAN_TESTS_PACKER_PIPELINE_RANDOM_OPERATORS_H_
 
@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "tests/packer/pipeline/random_float_layers.h"
+#include "tests/packer/pipeline/random_recurrent.h"
 
 namespace qplan::naive {
 
-class RandomOperators : public RandomFloatLayers {
+class RandomOperators : public RandomRecurrent {
  public:
-  explicit RandomOperators(uint64_t seed) : RandomFloatLayers(seed) {
+  explicit RandomOperators(uint64_t seed) : RandomRecurrent(seed) {
     const int64_t inputs = integer(1, 3), steps = integer(1, 12);
     for (int64_t i = 0; i < inputs; ++i) add_input("x" + std::to_string(i));
     for (int64_t i = 0; i < steps; ++i) step();
@@ -29,7 +29,7 @@ class RandomOperators : public RandomFloatLayers {
   // ---- steps ----
   void step() {
     const Value v = pick();
-    switch (integer(0, 17)) {
+    switch (integer(0, 24)) {
       case 0:
         return extremum(v);
       case 1:
@@ -52,14 +52,27 @@ class RandomOperators : public RandomFloatLayers {
         return chance(0.5) ? pad(v) : repeat(v);
       case 10:
         return chance(0.5) ? resize(v) : gather_nd(v);
+      case 11:
+        return chance(0.5) ? split(v) : another_shape(v);
+      case 12:
+      case 13:
+      case 14:
+        return any_function(v);
+      case 15:
+      case 16:
+        return recurrent(v);
       default:
+        if (v.dtype == ir::kInt64) return convert(v);
         if (v.dtype == ir::kInt32) return integers(v);
         if (v.dtype == ir::kFloat32) return reals(v);
         return quantised(v);
     }
   }
 
-  void extremum(const Value& a) { add(call(pick_name({"maximum", "minimum"}), {a.id, partner(a).id}), a); }
+  void extremum(const Value& a) {
+    if (a.dtype == ir::kInt64) return;
+    add(call(pick_name({"maximum", "minimum"}), {a.id, partner(a).id}), a);
+  }
 
   // Reversed, mirrored, repeated, nearest, any list of positions; a list of rank 0 to 2; or computed ones.
   void take(const Value& v) {
@@ -122,11 +135,22 @@ class RandomOperators : public RandomFloatLayers {
     }
     return {{"axis", axes}, {"keepdims", chance(0.5)}};
   }
+  void pool_of_integers(const Value& v) {
+    ir::Attrs attrs = window(v);
+    if (chance(0.5)) return add(call("nn.max_pool2d", {v.id}, attrs), v);
+    Value y = v;
+    if (is_8_bit(v.dtype) && chance(0.5)) {
+      attrs.set("contract", std::string("f32e"));
+      if (chance(0.4)) attrs.set("count_include_pad", true);
+      y.scale = scale(static_cast<double>(v.scale) * 0.6);
+      y.zero_point = zero_point(y.dtype);
+    }
+    add(quantized_one("qnn.avg_pool2d", v, y, attrs), y);
+  }
   void reduce(const Value& v) {
     const ir::Attrs attrs = axes_of(v);
-    if (v.dtype == ir::kInt32) return;
-    if (v.shape.size() == 4 && chance(0.2) && v.dtype != ir::kFloat32)
-      return add(call("nn.max_pool2d", {v.id}, window(v)), v);
+    if (is_number(v.dtype)) return;
+    if (v.shape.size() == 4 && chance(0.3) && v.dtype != ir::kFloat32) return pool_of_integers(v);
     if (chance(0.4)) return add(call(pick_name({"max", "min"}), {v.id}, attrs), v);
     if (v.dtype == ir::kFloat32) return add(call(pick_name({"sum", "prod", "mean"}), {v.id}, attrs), v);
     Value y = v;
@@ -135,13 +159,6 @@ class RandomOperators : public RandomFloatLayers {
     const std::string name = pick_name({"qnn.sum", "qnn.prod", "qnn.mean"});
     if (name == "qnn.prod") y.scale = scale(1.0);
     add(quantized_one(name, v, y, attrs), y);
-  }
-  ir::ValueId quantized_one(const std::string& name, const Value& v, const Value& y, ir::Attrs attrs) {
-    attrs.set("contract", std::string("tfl2"));
-    return call(
-        name,
-        {v.id, b_.scalar(v.scale), b_.scalar(v.zero_point), b_.scalar(y.scale), b_.scalar(y.zero_point)},
-        attrs);
   }
 
   // Conditions and what they choose; logic is a choice between conditions.
@@ -159,7 +176,7 @@ class RandomOperators : public RandomFloatLayers {
       c = chance(0.5) ? call("where", {c, other, no}) : call("where", {c, no, other});
     }
     if (chance(0.3)) {  // the condition as numbers
-      const std::string to = pick_name({"int8", "uint8", "int32", "float32"});
+      const std::string to = pick_name({"int8", "uint8", "int32", "int64", "float32"});
       return add(call("cast", {c}, {{"dtype", to}}), {});
     }
     Value a = v;
@@ -172,13 +189,15 @@ class RandomOperators : public RandomFloatLayers {
     add(chance(0.5) ? call("where", {c, a.id, b.id}) : call("where", {c, b.id, a.id}), a);
   }
   void position(const Value& v) {
-    if (v.dtype == ir::kInt16 || v.dtype == ir::kInt32) return;
+    if (v.dtype == ir::kInt16 || is_number(v.dtype)) return;
     const std::string name = v.dtype == ir::kFloat32 ? "argmax" : pick_name({"argmax", "argmin"});
     const int64_t axis = integer(0, rank_of(v) - 1);
-    add(call(name, {v.id}, {{"axis", chance(0.3) ? axis - rank_of(v) : axis}, {"keepdims", chance(0.5)}}),
-        {});
+    ir::Attrs attrs = {{"axis", chance(0.3) ? axis - rank_of(v) : axis}, {"keepdims", chance(0.5)}};
+    if (chance(0.3)) attrs.set("dtype", std::string("int64"));
+    add(call(name, {v.id}, attrs), {});
   }
   void largest(const Value& v) {
+    if (v.dtype == ir::kInt64) return;
     const std::vector<ir::ValueId> results = all("topk", {v.id}, {{"k", integer(1, v.shape.back())}});
     if (chance(0.7)) add(results[0], v);
     add(results[1], {});
@@ -188,10 +207,11 @@ class RandomOperators : public RandomFloatLayers {
   void convert(const Value& v) {
     Value y = v;
     if (chance(0.4)) {
-      const std::string to = pick_name({"int8", "uint8", "int16", "int32", "float32"});
-      return add(call("cast", {v.id}, {{"dtype", to}}), y);
+      std::vector<std::string> dtypes = {"int8", "uint8", "int16", "int32", "float32"};
+      if (v.dtype != ir::kFloat32) dtypes.push_back("int64");
+      return add(call("cast", {v.id}, {{"dtype", random_.pick(dtypes)}}), y);
     }
-    if (v.dtype == ir::kInt32) return add(call("cast", {v.id}, {{"dtype", std::string("float32")}}), {});
+    if (is_number(v.dtype)) return add(call("cast", {v.id}, {{"dtype", std::string("float32")}}), {});
     const std::string contract = v.dequantized || chance(0.5) ? "f32e" : "tfl2";
     if (v.dtype == ir::kFloat32) {
       y.dtype =
@@ -200,30 +220,8 @@ class RandomOperators : public RandomFloatLayers {
       y.zero_point = zero_point(y.dtype);
       return add(quantize(v.id, y, y.dtype == ir::kInt16 ? "tfl2" : contract), y);
     }
-    const ir::ValueId real = call("qnn.dequantize", {v.id, b_.scalar(v.scale), b_.scalar(v.zero_point)});
-    if (chance(0.3) || !is_8_bit(v.dtype)) {
-      y.dequantized = true;
-      return add(real, y);
-    }
-    table(real, v);
-  }
-  ir::ValueId quantize(ir::ValueId real, const Value& y, const std::string& contract) {
-    return call("qnn.quantize", {real, b_.scalar(y.scale), b_.scalar(y.zero_point)},
-                {{"out_dtype", ir::to_string(y.dtype)}, {"contract", contract}});
-  }
-  // Functions of one 8-bit number, as ONNX has them.
-  void table(ir::ValueId real, Value y) {
-    for (int64_t count = integer(1, 2); count > 0; --count) {
-      const std::string name = pick_name({"nn.relu", "nn.leaky_relu", "nn.elu", "negative", "abs", "floor",
-                                          "ceil", "round", "exp", "tanh", "sigmoid", "erf", "sin", "cos"});
-      ir::Attrs attrs;
-      if (name == "nn.leaky_relu") attrs.set("alpha", 0.0625 * static_cast<double>(integer(1, 20)));
-      real = call(name, {real}, attrs);
-    }
-    y.dtype = chance(0.5) ? ir::kInt8 : ir::kUint8;
-    y.scale = scale(0.03);
-    y.zero_point = zero_point(y.dtype);
-    add(quantize(real, y, "f32e"), y);
+    y.dequantized = true;
+    add(dequantize(v), y);
   }
 
   // Space to depth, depth to space: an axis in two, transposed, two axes as one.
@@ -256,21 +254,42 @@ class RandomOperators : public RandomFloatLayers {
     add(call("concatenate", parts, {{"axis", integer(-rank_of(v), rank_of(v) - 1)}}), v);
   }
   void pad(const Value& v) {
+    if (v.dtype == ir::kInt64) return;
     std::vector<ir::Ints> widths;
     for (size_t i = 0; i < v.shape.size(); ++i) {
       const bool pads = chance(0.4);
       widths.push_back({pads ? integer(0, 2) : 0, pads ? integer(0, 2) : 0});
     }
-    add(call("nn.pad", {v.id, b_.function().add_constant(data(v.dtype, {}))}, {{"pad_width", widths}}), v);
+    add(call("nn.pad", {v.id, constant(v.dtype, {})}, {{"pad_width", widths}}), v);
   }
   void resize(const Value& v) {
-    if (v.dtype == ir::kInt16 || v.dtype == ir::kInt32 || v.shape.size() != 4) return;
+    if (v.dtype == ir::kInt16 || is_number(v.dtype) || v.shape.size() != 4) return;
     const std::string mode = pick_name({"half_pixel", "align_corners", "asymmetric"});
     add(call("image.resize2d", {v.id},
              {{"size", ir::Ints{integer(1, 9), integer(1, 9)}},
               {"layout", pick_name({"NHWC", "NCHW"})},
               {"coordinate_transformation_mode", mode}}),
         v);
+  }
+
+  void split(const Value& v) {
+    const int64_t axis = integer(0, rank_of(v) - 1), extent = v.shape[static_cast<size_t>(axis)];
+    ir::Attrs attrs = {{"axis", chance(0.3) ? axis - rank_of(v) : axis}};
+    if (extent > 1 && chance(0.6)) {
+      attrs.set("indices_or_sections", ir::Ints{integer(1, extent - 1)});
+    } else {
+      attrs.set("indices_or_sections", extent);
+    }
+    for (const ir::ValueId part : all("split", {v.id}, attrs)) add(part, v);
+  }
+  // Shapes without their own operator in other formats.
+  void another_shape(const Value& v) {
+    const std::string name = pick_name({"squeeze", "expand_dims", "nn.batch_flatten"});
+    if (name == "expand_dims" && v.shape.size() == 5) return;
+    if (name == "nn.batch_flatten" && v.shape.size() == 1) return;
+    ir::Attrs attrs;
+    if (name == "expand_dims") attrs.set("axis", integer(0, rank_of(v)));
+    add(call(name, {v.id}, attrs), v);
   }
 
   // ---- by kind of number ----
@@ -308,8 +327,10 @@ class RandomOperators : public RandomFloatLayers {
 
   void quantised(const Value& a) {
     if (a.dtype == ir::kInt16 && chance(0.3)) return layer_of_int16(a);
-    if (is_8_bit(a.dtype) && a.shape.size() == 4 && chance(0.3)) return transposed_convolution(a);
-    if (is_8_bit(a.dtype) && chance(0.15)) return softmax(a);
+    if (a.shape.size() == 4 && chance(0.3)) return transposed_convolution(a);
+    if (is_8_bit(a.dtype) && a.shape.size() > 1 && chance(0.15)) return matrix_product(a);
+    if (is_8_bit(a.dtype) && chance(0.2)) return float_operator_between(a);
+    if (chance(0.15)) return requantize(a);
     std::vector<std::string> names = {"qnn.add", "qnn.subtract", "qnn.mul", "qnn.prelu"};
     if (is_8_bit(a.dtype)) names.insert(names.end(), {"qnn.squared_difference", "qnn.divide"});
     std::string name = pick_name(names);
@@ -329,20 +350,31 @@ class RandomOperators : public RandomFloatLayers {
         y);
   }
 
-  void softmax(const Value& v) {
-    Value y = v;
-    y.scale = 1.0f / 256;
-    y.zero_point = static_cast<int32_t>(v.dtype.min());
-    ir::Attrs attrs;
-    if (chance(0.4)) attrs.set("beta", 0.25 * static_cast<double>(integer(1, 12)));
-    add(quantized_one("qnn.softmax", v, y, attrs), y);
+  void matrix_product(const Value& a) {
+    const bool transposed = chance(0.5);
+    const int64_t depth = a.shape.back(), columns = channels(5);
+    Value b = a;  // times its own transpose
+    if (!transposed || chance(0.5)) {
+      b.shape = {transposed ? columns : depth, transposed ? depth : columns};
+      b.id = constant(a.dtype, b.shape);
+      b.scale = scale(0.05);
+      b.zero_point = zero_point(b.dtype);
+    }
+    Value y = a;
+    y.scale = scale(static_cast<double>(a.scale * b.scale) * 60);
+    y.zero_point = zero_point(y.dtype);
+    add(call("qnn.batch_matmul",
+             {a.id, b.id, b_.scalar(a.scale), b_.scalar(a.zero_point), b_.scalar(b.scale),
+              b_.scalar(b.zero_point), b_.scalar(y.scale), b_.scalar(y.zero_point)},
+             {{"transpose_b", transposed}, {"contract", pick_name({"tfl2", "f32e"})}}),
+        y);
   }
 
   // A fully connected layer, or a convolution, with accumulators of 32 bits.
   void layer_of_int16(const Value& x) {
     const bool is_dense = x.shape.size() != 4 || chance(0.4);
     if (is_dense && x.shape.size() < 2) return;
-    const int64_t out = integer(1, 4), k = is_dense ? 1 : integer(1, 2);
+    const int64_t out = channels(4), k = is_dense ? 1 : integer(1, 2);
     ir::Shape form = {out, x.shape.back()};
     if (!is_dense) form = {out, k, k, x.shape.back()};
     const ir::Attrs attrs = {{"data_layout", std::string("NHWC")},
@@ -362,7 +394,7 @@ class RandomOperators : public RandomFloatLayers {
   }
 
   void transposed_convolution(const Value& x) {
-    const int64_t kh = integer(1, 3), kw = integer(1, 3), out = integer(1, 4);
+    const int64_t kh = integer(1, 3), kw = integer(1, 3), out = channels(4);
     const ir::Ints strides = {integer(1, 3), integer(1, 2)};
     const ir::Ints crop = {integer(0, kh - 1), integer(0, kw - 1)};
     const ir::Ints size = {
@@ -384,7 +416,7 @@ class RandomOperators : public RandomFloatLayers {
     if (chance(0.6))
       id = call("nn.bias_add", {id, b_.constant<int32_t>(ir::kInt32, {out}, bias)}, {{"axis", int64_t{3}}});
     Value y;
-    y.dtype = chance(0.7) ? x.dtype : chance(0.5) ? ir::kInt8 : ir::kUint8;
+    y.dtype = x.dtype == ir::kInt16 || chance(0.7) ? x.dtype : chance(0.5) ? ir::kInt8 : ir::kUint8;
     y.scale = scale(static_cast<double>(products[0]) * 200);
     y.zero_point = zero_point(y.dtype);
     id = call(

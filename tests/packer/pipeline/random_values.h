@@ -1,5 +1,5 @@
-// What random_operators.h builds a network with: values of int8, uint8, int16, int32 and float32 with what
-// their integers stand for, random data, choices among what is there.
+// What random_operators.h builds a network with: values of int8, uint8, int16, int32, int64 and float32 with
+// what their integers stand for, random data, choices among what is there.
 #ifndef QPLAN_TESTS_PACKER_PIPELINE_RANDOM_VALUES_H_
 #define QPLAN_TESTS_PACKER_PIPELINE_RANDOM_VALUES_H_
 
@@ -49,6 +49,7 @@ class RandomValues {
   std::string pick_name(std::vector<std::string> names) { return random_.pick(names); }
   static bool is_8_bit(ir::DType dtype) { return dtype == ir::kInt8 || dtype == ir::kUint8; }
   static bool is_quantized(ir::DType dtype) { return is_8_bit(dtype) || dtype == ir::kInt16; }
+  static bool is_number(ir::DType dtype) { return dtype == ir::kInt32 || dtype == ir::kInt64; }
   float scale(double around) { return static_cast<float>(around * std::exp2(random_.unit() * 3 - 1.5)); }
   int32_t zero_point(ir::DType dtype) {
     if (!is_8_bit(dtype)) return 0;
@@ -58,6 +59,8 @@ class RandomValues {
   ir::Shape shape(int64_t rank) {
     ir::Shape extents;
     for (int64_t i = 0; i < rank; ++i) extents.push_back(chance(0.15) ? 1 : integer(1, 5));
+    // As channels: more than the lanes of a vector.
+    if (rank > 0 && chance(0.15)) extents.back() = integer(6, 40);
     return extents;
   }
   static bool broadcasts_to(const ir::Shape& from, const ir::Shape& to) {
@@ -78,6 +81,8 @@ class RandomValues {
     }
     return true;
   }
+  // Outputs of a layer.
+  int64_t channels(int64_t most) { return chance(0.15) ? integer(6, 40) : integer(1, most); }
   // An operand that broadcasts with this shape: axes of extent 1, leading ones left out.
   ir::Shape broadcasting(ir::Shape extents) {
     for (int64_t& extent : extents) extent = chance(0.3) ? 1 : extent;
@@ -93,6 +98,10 @@ class RandomValues {
       return ir::make_constant(
           dtype, extents,
           small ? random_.integers<int32_t>(count, -6, 6) : random_.full_range<int32_t>(count));
+    }
+    if (dtype == ir::kInt64) {  // of 53 bits, which the interpreter's doubles hold
+      const int64_t most = chance(0.6) ? 6 : (int64_t{1} << 52);
+      return ir::make_constant(dtype, extents, random_.integers<int64_t>(count, -most, most));
     }
     if (dtype != ir::kFloat32) return ir::make_constant(dtype, extents, random_.full_range<uint8_t>(count));
     std::vector<float> values;
@@ -132,8 +141,9 @@ class RandomValues {
   }
   void add_input(const std::string& name) {
     Value v;
-    v.dtype = random_.pick(std::vector<ir::DType>{ir::kInt8, ir::kInt8, ir::kUint8, ir::kUint8, ir::kInt16,
-                                                  ir::kInt32, ir::kFloat32, ir::kFloat32, ir::kFloat32});
+    v.dtype = random_.pick(std::vector<ir::DType>{ir::kInt8, ir::kInt8, ir::kInt8, ir::kUint8, ir::kUint8,
+                                                  ir::kInt16, ir::kInt32, ir::kInt64, ir::kFloat32,
+                                                  ir::kFloat32, ir::kFloat32});
     v.shape = shape(chance(0.3) ? 4 : integer(1, 5));
     v.scale = scale(0.05);
     v.zero_point = zero_point(v.dtype);
