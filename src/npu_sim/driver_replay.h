@@ -9,7 +9,7 @@
 #include <string>
 
 #include "qplan/npu_driver.h"
-#include "src/vta/sim/memory.h"
+#include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
 
