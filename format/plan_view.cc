@@ -122,10 +122,11 @@ qplan_status PlanView::open_tables(const Checks& checks, Error* error) {
       !verifier.functions()) {
     return error->status();
   }
-  main_bank_ = static_cast<uint16_t>(verifier.main_bank());
+  main_bank_ = static_cast<uint8_t>(verifier.main_bank());
+  const uint32_t leading = verifier.num_leading_tensors();
+  num_leading_tensors_ = leading < UINT16_MAX ? static_cast<uint16_t>(leading) : uint16_t{UINT16_MAX};
   for (uint32_t i = 0; i < num_banks(); ++i) {
-    if (bank(i).kind() == BankKind_CONSTANT)
-      constant_banks_ = static_cast<uint16_t>(constant_banks_ | 1 << i);
+    if (bank(i).kind() == BankKind_CONSTANT) constant_banks_ = static_cast<uint8_t>(constant_banks_ | 1 << i);
   }
   return QPLAN_OK;
 }
@@ -158,16 +159,6 @@ const void* PlanView::constant_data(uint32_t tensor_index) const {
   if (!is_constant_bank(bank_index)) return nullptr;
   const uint64_t at = bank(bank_index).file_offset() + t.scalar<uint64_t>(Tensor::VT_OFFSET);
   return bytes_ + static_cast<size_t>(at);  // within the file
-}
-
-uint32_t PlanView::num_leading_tensors() const {
-  const auto* tensors = plan_->tensors();
-  uint32_t count = count_of(tensors);
-  while (count > 0 &&
-         is_constant_bank(TableFields(tensors->Get(count - 1)).scalar<uint32_t>(Tensor::VT_BANK))) {
-    --count;
-  }
-  return count;
 }
 
 uint32_t PlanView::device_bank(uint32_t target) const {

@@ -98,9 +98,11 @@ class PlanView {
   }
   // Null when absent. name null: "main".
   const Function* find_function(const char* name) const;
-  // Tensors up to the last one that is not a constant. Plans for small devices have their constants after
-  // it, whose addresses no session keeps.
-  uint32_t num_leading_tensors() const;
+  // Tensors up to the last one that is not a constant; all where these are more than a small device has.
+  // Plans for small devices have their constants after it, whose addresses no session keeps.
+  uint32_t num_leading_tensors() const {
+    return num_leading_tensors_ == UINT16_MAX ? num_tensors() : num_leading_tensors_;
+  }
   bool is_constant(uint32_t tensor_index) const { return is_constant_bank(tensor(tensor_index).bank()); }
   bool is_constant_bank(uint32_t i) const { return (constant_banks_ >> i & 1) != 0; }
   // Address of a constant in the file; null for other tensors.
@@ -140,11 +142,12 @@ class PlanView {
   const uint8_t* bytes_ = nullptr;
   const Plan* plan_ = nullptr;
   const Names* names_ = nullptr;
-  uint16_t main_bank_ = 0;
-  uint16_t constant_banks_ = 0;  // bit i: bank i is a CONSTANT one
+  uint8_t main_bank_ = 0;
+  uint8_t constant_banks_ = 0;  // bit i: bank i is a CONSTANT one
+  uint16_t num_leading_tensors_ = 0;
   uint32_t tag_ = 0;
 };
-static_assert(kMaxBanks <= 16, "bits of constant_banks_");
+static_assert(kMaxBanks <= 8, "bits of constant_banks_");
 
 inline uint32_t element_bytes(const Tensor& tensor) { return tensor.type_bits() / 8u; }
 inline uint32_t rank_of(const Tensor& tensor) { return count_of(tensor.shape()); }

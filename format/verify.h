@@ -40,11 +40,14 @@ class PlanVerifier {
   [[nodiscard]] bool functions();
 
   uint32_t main_bank() const { return main_bank_; }
+  // Tensors up to the last one that is not a constant.
+  uint32_t num_leading_tensors() const { return num_leading_tensors_; }
   bool npu_step(uint32_t index, const NpuStep& body);
 
  private:
   bool bank(uint32_t index, const Bank& bank);
   bool device_bank(uint32_t index, const Bank& bank);
+  void read_bank(uint32_t index);
   bool tensor(uint32_t index, const Tensor& tensor);
   bool tensor_shape(uint32_t index, const TensorRecord& tensor);
   bool tensor_place(uint32_t index, const TensorRecord& tensor, const TableFields& fields);
@@ -52,10 +55,15 @@ class PlanVerifier {
   bool step(uint32_t index, const Step& step);
   bool kernel_step(uint32_t index, const KernelStep& body);
   bool kernel_params(uint32_t index, const TableFields& body);
-  bool cascade(uint32_t index, const KernelStep& body);
-  bool cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index, bool is_last,
-                     uint32_t* next_input);
-  bool cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index);
+  bool cascade(uint32_t index, const TableFields& body);
+  bool cascade_tile(uint32_t index, const Tensor& tensor, uint32_t tile_index);
+  // What a cascade has for its layers, one after another.
+  struct CascadeTensors {
+    const flatbuffers::Vector<uint32_t>* inputs;
+    uint32_t next_input;  // where to look first for a layer's next input
+    uint32_t output;      // of the layer
+  };
+  bool cascade_layer(uint32_t index, const TableFields& layer, uint32_t layer_index, CascadeTensors* tensors);
   // Indices of tensors; constants only where may_be_constant.
   bool step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors, const char* what,
                     bool may_be_constant);
@@ -95,6 +103,14 @@ class PlanVerifier {
   const uint32_t num_banks_, num_tensors_, num_steps_;
   uint64_t budget_;
   uint32_t main_bank_ = 0;
+  uint32_t num_leading_tensors_ = 0;
+  // The bank of the tensor that was looked at last, which most have in common with the one before.
+  struct BankRecord {
+    uint32_t index;
+    uint32_t alignment;
+    uint64_t size;
+    bool is_constant;
+  } last_bank_ = {};
   bool has_npu_steps_ = false;
 };
 

@@ -25,32 +25,36 @@ bool find(const Indices* tensors, uint32_t tensor, uint32_t* next) {
 
 }  // namespace
 
-bool PlanVerifier::cascade(uint32_t index, const KernelStep& body) {
-  const CascadeParams& params = *body.params_as_CascadeParams();
-  const uint32_t num_layers = count_of(params.layers()), num_tiles = count_of(params.tiles());
+bool PlanVerifier::cascade(uint32_t index, const TableFields& body) {
+  const TableFields params(body.table(KernelStep::VT_PARAMS));
+  const auto* layers = params.vector<flatbuffers::Offset<KernelStep>>(CascadeParams::VT_LAYERS);
+  const auto* tiles = params.vector<flatbuffers::Offset<Tensor>>(CascadeParams::VT_TILES);
+  const uint32_t num_layers = count_of(layers), num_tiles = count_of(tiles);
   if (num_layers < 2 || num_layers > kMaxCascadeLayers || num_tiles != num_layers - 1) {
     corrupt_step(index) << num_layers << " layers with " << num_tiles << " tiles, expected 2 to "
                         << kMaxCascadeLayers << " and a tile between any two";
     return false;
   }
-  const uint32_t num_inputs = count_of(body.inputs()), num_outputs = count_of(body.outputs());
+  CascadeTensors tensors = {body.vector<uint32_t>(KernelStep::VT_INPUTS), 0, 0};
+  const auto* outputs = body.vector<uint32_t>(KernelStep::VT_OUTPUTS);
+  const uint32_t num_inputs = count_of(tensors.inputs), num_outputs = count_of(outputs);
   if (num_inputs > kMaxCascadeInputs || num_outputs != 1) {
     corrupt_step(index) << num_inputs << " inputs and " << num_outputs << " outputs, expected at most "
                         << kMaxCascadeInputs << " and 1";
     return false;
   }
   for (uint32_t t = 0; t < num_tiles; ++t) {
-    if (!cascade_tile(index, params, t)) return false;
+    if (!cascade_tile(index, *tiles->Get(t), t)) return false;
   }
-  uint32_t next_input = 0;
   for (uint32_t s = 0; s < num_layers; ++s) {
-    if (!cascade_layer(index, body, s, s + 1 == num_layers, &next_input)) return false;
+    tensors.output = s + 1 == num_layers ? outputs->Get(0) : num_tensors_ + s;
+    if (!cascade_layer(index, TableFields(layers->Get(s)), s, &tensors)) return false;
   }
   return true;
 }
 
-bool PlanVerifier::cascade_tile(uint32_t index, const CascadeParams& params, uint32_t tile_index) {
-  const TensorRecord tile(TableFields(params.tiles()->Get(tile_index)));
+bool PlanVerifier::cascade_tile(uint32_t index, const Tensor& tensor, uint32_t tile_index) {
+  const TensorRecord tile((TableFields(&tensor)));
   if (dtype_name(tile.type_code, tile.type_bits) == nullptr) {
     corrupt_step(index) << "tile " << tile_index << " has an unknown dtype";
     return false;
@@ -58,15 +62,15 @@ bool PlanVerifier::cascade_tile(uint32_t index, const CascadeParams& params, uin
   return spend(tile.rank) && tensor_shape(num_tensors_ + tile_index, tile);
 }
 
-bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint32_t layer_index,
-                                 bool is_last, uint32_t* next_input) {
-  const KernelStep& layer = *cascade.params_as_CascadeParams()->layers()->Get(layer_index);
-  if (!kernel_params(index, TableFields(&layer))) return false;
-  if (layer.params_type() == KernelParams_CascadeParams) {
+bool PlanVerifier::cascade_layer(uint32_t index, const TableFields& layer, uint32_t layer_index,
+                                 CascadeTensors* tensors) {
+  if (!kernel_params(index, layer)) return false;
+  if (layer.scalar<uint8_t>(KernelStep::VT_PARAMS_TYPE) == KernelParams_CascadeParams) {
     corrupt_step(index) << "layer " << layer_index << " is a cascade itself";
     return false;
   }
-  const Indices *inputs = layer.inputs(), *of_cascade = cascade.inputs(), *outputs = layer.outputs();
+  const auto* inputs = layer.vector<uint32_t>(KernelStep::VT_INPUTS);
+  const auto* outputs = layer.vector<uint32_t>(KernelStep::VT_OUTPUTS);
   const uint32_t num_tensors = num_tensors_, num_inputs = count_of(inputs);
   const bool is_first = layer_index == 0;
   if (!spend(num_inputs)) return false;
@@ -80,7 +84,7 @@ bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint
     const uint32_t tensor = inputs->Get(i);
     if (!is_first && tensor == num_tensors + layer_index - 1) {
       ++num_tiles;
-    } else if (!find(of_cascade, tensor, next_input)) {
+    } else if (!find(tensors->inputs, tensor, &tensors->next_input)) {
       corrupt_step(index) << "layer " << layer_index << ": input " << i << " (tensor " << tensor
                           << ") is neither the tile before it nor an input of the cascade";
       return false;
@@ -91,9 +95,9 @@ bool PlanVerifier::cascade_layer(uint32_t index, const KernelStep& cascade, uint
                         << " times, expected once";
     return false;
   }
-  const uint32_t output = is_last ? cascade.outputs()->Get(0) : num_tensors + layer_index;
-  if (count_of(outputs) != 1 || outputs->Get(0) != output) {
-    corrupt_step(index) << "layer " << layer_index << " does not write tensor " << output << " alone";
+  if (count_of(outputs) != 1 || outputs->Get(0) != tensors->output) {
+    corrupt_step(index) << "layer " << layer_index << " does not write tensor " << tensors->output
+                        << " alone";
     return false;
   }
   return true;

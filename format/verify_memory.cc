@@ -146,10 +146,20 @@ bool PlanVerifier::bank(uint32_t index, const Bank& bank) {
 }
 
 bool PlanVerifier::tensors() {
+  read_bank(0);  // which there is
   for (uint32_t i = 0; i < num_tensors_; ++i) {
     if (!tensor(i, *tensors_->Get(i))) return false;
+    if (!last_bank_.is_constant) num_leading_tensors_ = i + 1;
   }
   return true;
+}
+
+void PlanVerifier::read_bank(uint32_t index) {
+  const TableFields bank(banks_->Get(index));
+  last_bank_.index = index;
+  last_bank_.alignment = bank.scalar<uint32_t>(Bank::VT_ALIGNMENT);
+  last_bank_.size = bank.scalar<uint64_t>(Bank::VT_SIZE);
+  last_bank_.is_constant = bank.scalar<uint8_t>(Bank::VT_KIND) == BankKind_CONSTANT;
 }
 
 bool PlanVerifier::tensor_shape(uint32_t index, const TensorRecord& tensor) {
@@ -184,22 +194,22 @@ bool PlanVerifier::tensor_shape(uint32_t index, const TensorRecord& tensor) {
 __attribute__((always_inline)) inline bool PlanVerifier::tensor_place(uint32_t index,
                                                                       const TensorRecord& tensor,
                                                                       const TableFields& fields) {
-  if (tensor.bank >= num_banks_) {
-    corrupt_tensor(index) << "bank " << tensor.bank << " of " << num_banks_;
-    return false;
+  if (tensor.bank != last_bank_.index) {
+    if (tensor.bank >= num_banks_) {
+      corrupt_tensor(index) << "bank " << tensor.bank << " of " << num_banks_;
+      return false;
+    }
+    read_bank(tensor.bank);
   }
-  const TableFields bank(banks_->Get(tensor.bank));
-  const auto bank_size = bank.scalar<uint64_t>(Bank::VT_SIZE);
   uint64_t end = 0;
-  if (!checked_add(tensor.offset, tensor.size, &end) || end > bank_size) {
+  if (!checked_add(tensor.offset, tensor.size, &end) || end > last_bank_.size) {
     corrupt_tensor(index) << tensor.size << " bytes at offset " << tensor.offset << " reach beyond the "
-                          << bank_size << " bytes of bank " << tensor.bank;
+                          << last_bank_.size << " bytes of bank " << tensor.bank;
     return false;
   }
   const uint32_t alignment = tensor.type_bits / 8u;
-  const auto bank_alignment = bank.scalar<uint32_t>(Bank::VT_ALIGNMENT);
-  if (!is_multiple(tensor.offset, alignment) || bank_alignment < alignment) {
-    corrupt_tensor(index) << "offset " << tensor.offset << " in a bank aligned to " << bank_alignment
+  if (!is_multiple(tensor.offset, alignment) || last_bank_.alignment < alignment) {
+    corrupt_tensor(index) << "offset " << tensor.offset << " in a bank aligned to " << last_bank_.alignment
                           << ", expected a multiple of " << alignment;
     return false;
   }

@@ -101,7 +101,7 @@ bool PlanVerifier::kernel_step(uint32_t index, const KernelStep& body) {
   }
   return step_tensors(index, inputs, "input", true) && step_tensors(index, outputs, "output", false) &&
          (fields.scalar<uint8_t>(KernelStep::VT_PARAMS_TYPE) != KernelParams_CascadeParams ||
-          cascade(index, body));
+          cascade(index, fields));
 }
 
 bool PlanVerifier::step_tensors(uint32_t index, const flatbuffers::Vector<uint32_t>* tensors,

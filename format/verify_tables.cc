@@ -66,6 +66,24 @@ constexpr const char* kFields[] = {
 };
 static_assert(sizeof(kFields) / sizeof(kFields[0]) == kNumTableKinds, "one row for each");
 
+// Which letters of the lists are references, the first one at bit 0: few of a table's fields.
+struct References {
+  uint32_t of[kNumTableKinds] = {};
+};
+constexpr References find_references() {
+  References references;
+  for (uint32_t kind = 0; kind < kNumTableKinds; ++kind) {
+    const char* const fields = kFields[kind];
+    for (uint32_t at = 0; fields[at] != '\0'; ++at) {
+      if (fields[at] <= '8') continue;
+      references.of[kind] |= uint32_t{1} << at;
+      if (fields[at] > 's') ++at;
+    }
+  }
+  return references;
+}
+constexpr References kReferences = find_references();
+
 constexpr uint32_t kMaxBytes = INT32_MAX;  // FlatBuffers' own limit: offsets are signed
 
 class TableVerifier {
@@ -88,13 +106,20 @@ class TableVerifier {
     if (vtable % 2 != 0) return false;
     const KnownFields* known = known_fields(at, vtable, kind);
     if (known == nullptr) return false;
-    uint32_t slot = vtable + 4;
-    const uint32_t end = slot + 2 * known->slots;
+    const char* const fields = kFields[kind];
+    uint32_t first = vtable + 4;  // where the list would begin if each field were one letter
+    const uint32_t end = first + 2 * known->slots;
     ++depth_;
-    for (const char* field = kFields[kind]; slot < end; ++field, slot += 2) {
-      while (static_cast<uint8_t>(*field - '1') < 8) ++field, slot += 2;  // known_fields has seen to scalars
-      const char what = *field;
-      const uint32_t member = what > 's' ? static_cast<uint8_t>(*++field) - uint32_t{'A'} : 0;
+    for (uint32_t left = kReferences.of[kind]; left != 0; left &= left - 1) {
+      const auto letter = static_cast<uint32_t>(__builtin_ctz(left));
+      const uint32_t slot = first + 2 * letter;
+      if (slot >= end) break;
+      const char what = fields[letter];
+      uint32_t member = 0;
+      if (what > 's') {
+        member = static_cast<uint8_t>(fields[letter + 1]) - uint32_t{'A'};
+        first -= 2;
+      }
       const uint32_t offset = read<uint16_t>(slot);
       if (offset == 0) continue;
       const uint32_t target = referred(at + offset);
@@ -175,7 +200,7 @@ class TableVerifier {
            (!has_references || references(at, what, member));
   }
 
-  bool vector(uint32_t at, uint32_t entry_bytes) const {
+  __attribute__((always_inline)) bool vector(uint32_t at, uint32_t entry_bytes) const {
     return is_scalar(at, 4) && read<uint32_t>(at) <= (size_ - at - 4) / entry_bytes;
   }
 

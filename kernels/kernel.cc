@@ -11,7 +11,8 @@ const KernelVariant* choose_variant(const KernelVariant* variants, uint32_t num_
     const KernelVariant& variant = variants[i];
     if (variant.isa == QPLAN_ISA_REFERENCE) return &variant;
     if (isa_within(variant.isa, isa_limit) && (wanted == 0 || isa_within(variant.isa, wanted)) &&
-        variant.accepts(args) && variant.scratch_bytes(args) <= scratch_limit) {
+        variant.accepts(args) &&
+        (scratch_limit == SIZE_MAX || variant.scratch_bytes(args) <= scratch_limit)) {
       return &variant;
     }
   }

@@ -2,9 +2,11 @@
 // layer, each by the variant that its own family chooses.
 #include "src/runtime/cascade.h"
 
+#include "format/table_fields.h"
 #include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
+#include "kernels/numeric/wide.h"
 #include "src/base/checked.h"
 
 namespace qplan {
@@ -78,7 +80,7 @@ static_assert(kTileEntryBytes + alignof(SharedLayers) + sizeof(SharedLayers) <= 
 
 StepTensor* shared_tiles(const StepView& cascade) {
   // NOLINTNEXTLINE: what follows the table is the cascade's.
-  return const_cast<StepTensor*>(cascade.tensors) + cascade.plan->tensors()->size();
+  return const_cast<StepTensor*>(cascade.tensors) + cascade.tensors_before_room;
 }
 SharedLayers* shared_layers(const StepView& cascade) {
   constexpr uintptr_t kMask = alignof(SharedLayers) - 1;
@@ -198,13 +200,13 @@ struct Layers {
       at.family = cascade.families->find(of_layer.step->kernel());
       at.moving = cascade_moving_input(of_layer, *at.family);
     }
-    at.output_row = row_bytes(of_layer, of_layer.step->outputs()->Get(0));
-    const uint32_t input = of_layer.step->inputs()->Get(at.moving);
+    at.output_row = row_bytes(of_layer, of_layer.outputs()->Get(0));
+    const uint32_t input = of_layer.inputs()->Get(at.moving);
     const RowCut& row_cut = *at.family->row_cut;
     const bool of_planes = row_cut.reads_planes != nullptr && row_cut.reads_planes(of_layer);
     const auto rows = static_cast<uint32_t>(of_layer.extents(input)[of_planes ? 2 : 1]);
     if (i == 0) {
-      input_image = static_cast<size_t>(of_layer.size_bytes(input) / cascade.batch);
+      input_image = image_bytes(of_layer, input);
       input_row = input_image / rows;
       if (of_planes) input_row /= static_cast<uint32_t>(of_layer.extents(input)[1]);
     }
@@ -212,13 +214,17 @@ struct Layers {
   }
   size_t row_bytes(const StepView& of_layer, uint32_t tensor) const {
     const auto rows = static_cast<uint32_t>(of_layer.extents(tensor)[1]);
-    return static_cast<size_t>(of_layer.size_bytes(tensor) / cascade.batch) / rows;
+    return image_bytes(of_layer, tensor) / rows;
+  }
+  size_t image_bytes(const StepView& of_layer, uint32_t tensor) const {
+    return static_cast<size_t>(wide_quotient(of_layer.size_bytes(tensor), cascade.batch));
   }
 };
 
 const KernelVariant* variant_for(const Layer& layer, const StepView& view, const void* args, uint32_t isa,
                                  size_t scratch) {
-  return choose_variant(*layer.family, args, isa, scratch, view.step->schedule());
+  const auto schedule = format::TableFields(view.step).scalar<uint64_t>(format::KernelStep::VT_SCHEDULE);
+  return choose_variant(*layer.family, args, isa, scratch, schedule);
 }
 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer. SIZE_MAX where
@@ -267,7 +273,7 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
   const StepView layer = layers.view(i);
   const bool is_last = i + 1 == layers.count();
   for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
-    if (layer.step->inputs()->Get(k) != tensor) continue;
+    if (layer.inputs()->Get(k) != tensor) continue;
     const bool is_first = i == 0 && k == layers.layer[0].moving;
     const bool is_residual = is_last && k != layers.layer[i].moving;
     if (!is_first && !is_residual) return false;

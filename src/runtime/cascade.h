@@ -79,7 +79,7 @@ struct CascadeArgs {
   bool shares_layers = false;
 };
 
-// Where the step's view has room for what init shares (StepView::has_cascade_room): begins with the tiles.
+// Where the step's view has room for what init shares (StepView::tensors_before_room): begins with the tiles.
 void cascade_begin_sharing(const StepView& cascade);
 // The arguments of a layer, which bind fills when it has checked them.
 void* cascade_shared_args(const StepView& cascade, uint32_t index);

@@ -69,8 +69,10 @@ class Preparation {
     const uint64_t end = kBegin + uint64_t{plan_.num_tensors()} * sizeof(StepTensor);
     if (arena_bytes_ < end) return;
     described_bytes_ = static_cast<size_t>(end) - kBegin;
-    has_cascade_room_ = arena_bytes_ - static_cast<size_t>(end) >= kCascadeRoomBytes;
-    if (has_cascade_room_) described_bytes_ += kCascadeRoomBytes;
+    if (arena_bytes_ - static_cast<size_t>(end) >= kCascadeRoomBytes) {
+      described_bytes_ += kCascadeRoomBytes;
+      tensors_before_room_ = plan_.num_tensors();
+    }
     auto* tensors = reinterpret_cast<StepTensor*>(arena_ + kBegin);
     describe_tensors(plan_, tensors);
     tensors_ = tensors;
@@ -345,7 +347,7 @@ class Preparation {
     StepView view = session_.step_view(step);
     view.room = memory_at(kMaxArgsBytes);
     view.tensors = tensors_;
-    view.has_cascade_room = has_cascade_room_;
+    view.tensors_before_room = tensors_before_room_;
     step_inputs_ = view.step->inputs();
     step_outputs_ = view.step->outputs();
     const uint32_t index = step_index(i);
@@ -369,6 +371,7 @@ class Preparation {
                                              const StepView& view) {
     for (uint32_t i = 0; i < format::count_of(step_inputs_); ++i) {
       const uint32_t t = step_inputs_->Get(i);
+      if (tensors_ != nullptr && tensors_[t].is_constant) continue;
       if (view.address(t) != nullptr && !is_hidden(t)) continue;
       if (is_state(t)) {
         fail_step(index, family, t) << "input " << i << " (tensor " << t
@@ -577,7 +580,7 @@ class Preparation {
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
   size_t described_bytes_ = 0;
-  bool has_cascade_room_ = false;  // kCascadeRoomBytes follow them
+  uint32_t tensors_before_room_ = 0;  // as many as there are, where kCascadeRoomBytes follow them
 };
 
 }  // namespace

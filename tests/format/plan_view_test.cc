@@ -67,6 +67,30 @@ TEST(PlanView, ReadsWhatWasWritten) {
   EXPECT_EQ(bytes[2], 3);
 }
 
+TEST(PlanView, CountsTensorsUpToTheLastOneThatIsNoConstant) {
+  PlanSpec spec = sequence_spec();
+  const auto leading = [](const PlanSpec& of) {
+    const AlignedBytes plan = build_plan(of);
+    PlanView view;
+    Error error;
+    EXPECT_EQ(view.open(plan.data(), plan.size(), false, &error), QPLAN_OK) << error.text();
+    return view.num_leading_tensors();
+  };
+  EXPECT_EQ(leading(spec), 4u);
+  spec.add_constant({3}, {1, 2, 3}, "weights");
+  EXPECT_EQ(leading(spec), 4u);
+  const TensorSpec activation = spec.tensors[0];
+  spec.tensors.push_back(activation);
+  EXPECT_EQ(leading(spec), 6u);
+  // Up to 65,534 of them are told apart from the constants after them.
+  for (const uint32_t count : {65534u, 65535u}) {
+    PlanSpec large = spec;
+    large.tensors.resize(count, activation);
+    large.add_constant({3}, {1, 2, 3}, "more weights");
+    EXPECT_EQ(leading(large), count == 65534u ? count : count + 1);
+  }
+}
+
 TEST(PlanView, NamesMayBeStripped) {
   PlanSpec spec = sequence_spec();
   spec.with_names = false;

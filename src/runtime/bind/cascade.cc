@@ -28,20 +28,19 @@ __attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFa
     return check.fail(QPLAN_KERNEL_MISSING)
            << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
-  void* const args = layer.has_cascade_room ? cascade_shared_args(cascade, index) : QPLAN_LAYER_ROOM(layer);
+  void* const args = layer.has_cascade_room() ? cascade_shared_args(cascade, index) : QPLAN_LAYER_ROOM(layer);
   if (family->bind(layer, true, args, check.error()) < 0) return fail_layer(check, index);
   // open() has checked that the tile before the layer is one of its inputs.
   const uint32_t moving = cascade_moving_input(layer, *family);
-  if (layer.has_cascade_room) cascade_share_layer(cascade, index, *family, moving);
+  if (layer.has_cascade_room()) cascade_share_layer(cascade, index, *family, moving);
   if (moving >= layer.num_inputs()) {
     return check.fail() << "layer " << index << ": " << family->name
                         << " cannot be cut into rows of an input that comes and goes";
   }
-  const uint32_t last = params_of(cascade).layers()->size() - 1;
   const int64_t batch = layer.output_extents(0)[0], expected = cascade.output_extents(0)[0];
   if (batch != expected) {
     return check.fail() << "layer " << index << ": batch " << batch << " is not the output's " << expected
-                        << " of layer " << last;
+                        << " of layer " << params_of(cascade).layers()->size() - 1;
   }
   return true;
 }
@@ -50,7 +49,7 @@ bool check_step(const StepCheck& check, const LayerFamilies& families, const Ste
   if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
     return false;
   if (!check.output(0, "output", kDtypesU8S8, 4, nullptr)) return false;
-  if (cascade.has_cascade_room) cascade_begin_sharing(cascade);
+  if (cascade.has_cascade_room()) cascade_begin_sharing(cascade);
   const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
     if (!check_layer(check, families, cascade, i)) return false;
@@ -80,7 +79,7 @@ template <const LayerFamilies& kFamilies>
 bool in_place(const StepView& step, uint32_t, uint32_t input) {
   CascadeArgs args;
   fill_args(step, kFamilies, args);
-  args.shares_layers = step.has_cascade_room;
+  args.shares_layers = step.has_cascade_room();
   return cascade_may_be_in_place(args, input);
 }
 
@@ -89,7 +88,7 @@ qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* 
   const StepCheck check(step, "chain", error);
   if (checked && !check_step(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
-  if (checked && step.has_cascade_room) cascade_share_layers(&args);
+  if (checked && step.has_cascade_room()) cascade_share_layers(&args);
   return QPLAN_OK;
 }
 
@@ -165,7 +164,7 @@ StepView cascade_layer(const StepView& cascade, const CascadeParams& params, uin
   if (cascade.plan == nullptr) return layer;
   layer.tiles = fields.vector<Tensors>(CascadeParams::VT_TILES);
   layer.data = nullptr;
-  if (!cascade.has_cascade_room) layer.tensors = nullptr;  // which has no tiles
+  if (!cascade.has_cascade_room()) layer.tensors = nullptr;  // which has no tiles
   layer.data_without_tiles = cascade.data;
   return layer;
 }

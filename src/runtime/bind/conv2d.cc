@@ -260,12 +260,16 @@ uint64_t window_rows(uint64_t kernel_h, uint64_t dilation_h) { return (kernel_h 
 
 // Where no row of the output has its window outside of the input; rows are cut in elements of a byte.
 bool accepts(const StepView& step, uint32_t input) {
-  if (input != 0 || step.input_dtype(0) == Dtype::kS16) return false;
-  const format::Conv2dParams& p = *step.step->params_as_Conv2dParams();
-  const auto from_h = static_cast<uint32_t>(step.input_extents(0)[1]);
-  const auto to_h = static_cast<uint32_t>(step.output_extents(0)[1]);
-  return p.pad_top() < window_rows(p.kernel_h(), p.dilation_h()) &&
-         uint64_t{to_h - 1} * p.stride_h() < uint64_t{from_h} + p.pad_top();
+  const uint32_t from = step.inputs()->Get(0), to = step.outputs()->Get(0);
+  if (input != 0 || step.dtype(from) == Dtype::kS16) return false;
+  using Params = format::Conv2dParams;
+  const format::TableFields p(format::TableFields(step.step).table(format::KernelStep::VT_PARAMS));
+  const auto pad_top = p.scalar<uint32_t>(Params::VT_PAD_TOP);
+  const auto from_h = static_cast<uint32_t>(step.extents(from)[1]);
+  const auto to_h = static_cast<uint32_t>(step.extents(to)[1]);
+  return pad_top < window_rows(p.scalar<uint32_t>(Params::VT_KERNEL_H),
+                               p.scalar<uint32_t>(Params::VT_DILATION_H)) &&
+         uint64_t{to_h - 1} * p.scalar<uint32_t>(Params::VT_STRIDE_H) < uint64_t{from_h} + pad_top;
 }
 
 RowWindow window(const void* storage) {

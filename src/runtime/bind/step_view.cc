@@ -72,6 +72,15 @@ void describe_tiles(const flatbuffers::Vector<flatbuffers::Offset<Tensor>>& from
   }
 }
 
+// Not inlined: asked for so often that images are smaller.
+__attribute__((noinline)) const flatbuffers::Vector<uint32_t>* StepView::inputs() const {
+  return TableFields(step).vector<uint32_t>(format::KernelStep::VT_INPUTS);
+}
+
+__attribute__((noinline)) const flatbuffers::Vector<uint32_t>* StepView::outputs() const {
+  return TableFields(step).vector<uint32_t>(format::KernelStep::VT_OUTPUTS);
+}
+
 Dtype StepView::dtype_of(const Tensor& tensor) {
   const TableFields fields(&tensor);
   return dtype_of_type(fields.scalar<uint8_t>(Tensor::VT_TYPE_CODE),

@@ -57,9 +57,10 @@ struct StepView {
   const qplan_kernel_set* kernels = nullptr;
   // Entries of `data`: tensors from there on are constants, which are in `file`.
   uint32_t num_data = UINT32_MAX;
-  // `tensors` are all of the plan's, and kCascadeRoomBytes follow that nobody else uses while init asks about
-  // the step, of which the first question is bind with its checks.
-  bool has_cascade_room = false;
+  // How many `tensors` there are, all of the plan's, where kCascadeRoomBytes follow them that nobody else
+  // uses while init asks about the step, of which the first question is bind with its checks. 0 elsewhere.
+  uint32_t tensors_before_room = 0;
+  bool has_cascade_room() const { return tensors_before_room != 0; }
   // Memory of kMaxArgsBytes that nobody else uses while the step is bound, or run by one worker: where a
   // cascade has the arguments of a layer. Null: it has them on the stack.
   void* room = nullptr;
@@ -81,12 +82,15 @@ struct StepView {
     return view;
   }
 
-  uint32_t num_inputs() const { return step->inputs() ? step->inputs()->size() : 0; }
-  uint32_t num_outputs() const { return step->outputs() ? step->outputs()->size() : 0; }
-  StepTensor input(uint32_t i) const { return tensor(step->inputs()->Get(i)); }
-  StepTensor output(uint32_t i) const { return tensor(step->outputs()->Get(i)); }
-  void* input_data(uint32_t i) const { return address(step->inputs()->Get(i)); }
-  void* output_data(uint32_t i) const { return address(step->outputs()->Get(i)); }
+  // Null where the step has none.
+  const flatbuffers::Vector<uint32_t>* inputs() const;
+  const flatbuffers::Vector<uint32_t>* outputs() const;
+  uint32_t num_inputs() const { return format::count_of(inputs()); }
+  uint32_t num_outputs() const { return format::count_of(outputs()); }
+  StepTensor input(uint32_t i) const { return tensor(inputs()->Get(i)); }
+  StepTensor output(uint32_t i) const { return tensor(outputs()->Get(i)); }
+  void* input_data(uint32_t i) const { return address(inputs()->Get(i)); }
+  void* output_data(uint32_t i) const { return address(outputs()->Get(i)); }
   StepTensor tensor(uint32_t t) const;
   // Asked for each operand of each step of each run, so that nothing but the usual cases is decided here.
   void* address(uint32_t t) const {
@@ -104,8 +108,8 @@ struct StepView {
     const auto* shape = plan_tensor(t).shape();  // null in plans that leave an empty one out
     return shape == nullptr ? nullptr : shape->data();
   }
-  Dtype input_dtype(uint32_t i) const { return dtype(step->inputs()->Get(i)); }
-  Dtype output_dtype(uint32_t i) const { return dtype(step->outputs()->Get(i)); }
+  Dtype input_dtype(uint32_t i) const { return dtype(inputs()->Get(i)); }
+  Dtype output_dtype(uint32_t i) const { return dtype(outputs()->Get(i)); }
   Dtype dtype(uint32_t t) const { return tensors != nullptr ? tensors[t].dtype : dtype_of(plan_tensor(t)); }
 
   uint64_t size_bytes(uint32_t t) const {
@@ -116,8 +120,8 @@ struct StepView {
   }
   bool is_constant(uint32_t t) const;
   bool is_tile(uint32_t t) const { return tensors != nullptr ? tensors[t].is_tile : is_tile_of_plan(t); }
-  const int64_t* input_extents(uint32_t i) const { return extents(step->inputs()->Get(i)); }
-  const int64_t* output_extents(uint32_t i) const { return extents(step->outputs()->Get(i)); }
+  const int64_t* input_extents(uint32_t i) const { return extents(inputs()->Get(i)); }
+  const int64_t* output_extents(uint32_t i) const { return extents(outputs()->Get(i)); }
 
   // kOther for everything that Dtype does not list.
   static Dtype dtype_of(const format::Tensor& tensor);
