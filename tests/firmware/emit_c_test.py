@@ -283,6 +283,54 @@ class States(unittest.TestCase):
                 self.assertEqual(run(program, *inputs, binary=True), expected)
 
 
+# Outputs that no step computes: constants of several types, one of them twice.
+CONSTANTS_MODEL = '''#[version = "0.0.5"]
+def @main(%x: Tensor[(4), int8]) {
+  %0 = qnn.add(%x, %x, 1f, 0, 1f, 0, 1f, 0);
+  %1 = const(Tensor[(4), int8], [1, -2, 127, -128]);
+  (%1, %0, const(Tensor[(3), float32], [0.5, -2, 1e30]), %1, const(Tensor[(2), int32], [-2147483648, 7]))
+}
+'''
+CONSTANTS_MAIN = """
+#include <stdio.h>
+#include <string.h>
+#include "constants.h"
+int main(void) {
+  int runs;
+  if (constants_init() != 0) return 1;
+  for (runs = 0; runs < 2; ++runs) {
+    memset(constants_input(0), 5, CONSTANTS_INPUT0_BYTES);
+    if (constants_run() != 0) return 2;
+    fwrite(constants_output(0), 1, CONSTANTS_OUTPUT0_BYTES, stdout);
+    fwrite(constants_output(1), 1, CONSTANTS_OUTPUT1_BYTES, stdout);
+    fwrite(constants_output(2), 1, CONSTANTS_OUTPUT2_BYTES, stdout);
+    fwrite(constants_output(3), 1, CONSTANTS_OUTPUT3_BYTES, stdout);
+    fwrite(constants_output(4), 1, CONSTANTS_OUTPUT4_BYTES, stdout);
+  }
+  return constants_output(CONSTANTS_OUTPUTS) == NULL ? 0 : 3;
+}
+"""
+
+
+class Constants(unittest.TestCase):
+    def test_outputs_that_are_constants_have_their_bytes_after_each_run(self):
+        folder = os.path.join(BUILD, "constants")
+        os.makedirs(folder, exist_ok=True)
+        model, main = os.path.join(folder, "constants.relay"), os.path.join(folder, "main.c")
+        for path, text in ((model, CONSTANTS_MODEL), (main, CONSTANTS_MAIN)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        constant = struct.pack("<4b", 1, -2, 127, -128)
+        expected = constant + bytes([10] * 4) + struct.pack("<3f", 0.5, -2, 1e30) + constant + struct.pack("<2i", -2 ** 31, 7)
+        for form in FORMS:
+            with self.subTest(form):
+                code, _ = emit(os.path.join(folder, form), model, "cpu", "constants", form)
+                program = os.path.join(folder, form, "program")
+                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
+                    "-Wl,--gc-sections", "-o", program)
+                self.assertEqual(run(program, binary=True), 2 * expected)
+
+
 # Reads floats from standard input; writes them as int8, as uint8 and as floats again.
 FLOATS_MAIN = """
 #include <stdio.h>

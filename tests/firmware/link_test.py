@@ -74,21 +74,25 @@ def @main(%x: Tensor[(4), int8], %y: Tensor[(4), int8]) {
   qnn.add(%x, %y, 1f, 0, 1f, 0, 1f, 0)
 }
 """
-TWO_HEAD = """
+CHECK_HEAD = """
 #include <string.h>
 #include "arena.h"
 #include "other.h"
-#include "two.h"
 #define CHECK(condition) do { if (!(condition)) return __LINE__; } while (0)
-static int gives(int expected) { return two_output(0) != NULL && ((const signed char *)two_output(0))[3] == expected; }
-static void write_two(int index, int value) { memset(two_input(index), value, TWO_INPUT0_BYTES); }
 """
-TWO_MAIN = TWO_HEAD + """
+OTHER_TURN = """
 static int other_turn(void) {
   memset(other_input(0), 100, OTHER_INPUT0_BYTES);
   memset(other_input(1), 10, OTHER_INPUT1_BYTES);
   return other_run() == 0 && ((const signed char *)other_output(0))[0] == 110;
 }
+"""
+TWO_HEAD = CHECK_HEAD + """
+#include "two.h"
+static int gives(int expected) { return two_output(0) != NULL && ((const signed char *)two_output(0))[3] == expected; }
+static void write_two(int index, int value) { memset(two_input(index), value, TWO_INPUT0_BYTES); }
+"""
+TWO_MAIN = TWO_HEAD + OTHER_TURN + """
 int main(void) {
   CHECK(two_init() == 0 && other_init() == 0);
   CHECK(two_init() == 0 && two_run() == -2 && two_output(0) == NULL); /* init alone brings no input */
@@ -111,6 +115,44 @@ int main(void) {
   write_two(0, 4);
   write_two(1, 4);
   CHECK(two_init() == 0 && two_run() == -2);
+  return 0;
+}
+"""
+# A model without inputs, which adds to its state in each run, and the one of two inputs in between.
+COUNTER_MODEL = """#[version = "0.0.5"]
+def @main(%s: Tensor[(4), int8], states=[[0, 1]], state_bytes=[[10, 20, 30, 40]]) {
+  %0 = qnn.add(%s, const(Tensor[(4), int8], [1, 2, 3, 4]), 1f, 0, 1f, 0, 1f, 0);
+  %1 = qnn.add(%0, %s, 1f, 0, 1f, 0, 1f, 0);
+  (%1, %0)
+}
+"""
+COUNTER_MAIN = CHECK_HEAD + OTHER_TURN + """
+#include "counter.h"
+/* Whether the last run was the n-th since the state was 10, 20, 30, 40. */
+static int counts(int n) {
+  const signed char *out = counter_output(0);
+  int i, is_equal = out != NULL;
+  for (i = 0; is_equal && i < 4; ++i) is_equal = out[i] == 2 * 10 * (i + 1) + (2 * n - 1) * (i + 1);
+  return is_equal;
+}
+int main(void) {
+  CHECK(COUNTER_INPUTS == 0 && counter_init() == 0 && other_init() == 0);
+  CHECK(counter_input(0) == NULL && counter_output(0) == NULL);
+  CHECK(counter_run() == 0 && counts(1)); /* takes the arena from the model of the last _init */
+  CHECK(counter_input(0) == NULL && counts(1));
+  CHECK(other_run() == -2 && other_output(0) == NULL && counts(1)); /* a run without inputs takes nothing */
+  memset(other_input(0), 100, OTHER_INPUT0_BYTES);
+  CHECK(counter_output(0) == NULL);
+  CHECK(counter_run() == 0 && counts(2));
+  memset(other_input(1), 10, OTHER_INPUT1_BYTES);
+  CHECK(other_run() == -2); /* its first input is gone */
+  CHECK(other_turn() && counter_output(0) == NULL);
+  CHECK(counter_run() == 0 && counts(3) && other_output(0) == NULL && other_run() == -2);
+  CHECK(counter_run() == 0 && counts(4)); /* has the arena already */
+  CHECK(other_turn());
+  counter_reset_state();
+  CHECK(((const signed char *)other_output(0))[0] == 110); /* states are not in the arena */
+  CHECK(counter_run() == 0 && counts(1));
   return 0;
 }
 """
@@ -225,9 +267,19 @@ class Native(unittest.TestCase):
                 _, program = self.build(form, HOOK_MAIN, "-include", header)
                 self.assertEqual(run(program, DIGIT_INPUT, binary=True), read(DIGIT_OUTPUT))
 
+    def pack_texts(self, **models):
+        return [pack(self.folder, name, write(os.path.join(self.folder, name + ".relay"), text), "cpu")
+                for name, text in models.items()]
+
     def link_two(self):
-        return [pack(self.folder, name, write(os.path.join(self.folder, name + ".relay"), TWO_MODEL), "cpu")
-                for name in ("two", "other")]
+        return self.pack_texts(two=TWO_MODEL, other=TWO_MODEL)
+
+    def test_a_model_without_inputs_takes_the_arena_by_its_run(self):
+        self.plans = self.pack_texts(counter=COUNTER_MODEL, other=TWO_MODEL)
+        for form in FORMS:
+            with self.subTest(form):
+                _, program = self.build(form, COUNTER_MAIN)
+                run(program)
 
     def test_a_model_runs_only_where_all_its_inputs_are(self):
         self.plans = self.link_two()
