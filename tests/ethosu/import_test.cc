@@ -74,10 +74,10 @@ void max_pool(TfliteBuilder& b, int32_t y, int32_t z) {
   b.op(tflite::BuiltinOperator_MAX_POOL_2D, {y}, {z}, tflite::BuiltinOptions_Pool2DOptions,
        tflite::CreatePool2DOptions(b.fbb(), tflite::Padding_VALID, 1, 1, 2, 2).Union());
 }
-int32_t softmax(TfliteBuilder& b, int32_t y) {
-  const int32_t s = tensor(b, "s", {1, 3, 3, 3}, 0.00390625f, -128);
-  b.op(tflite::BuiltinOperator_SOFTMAX, {y}, {s}, tflite::BuiltinOptions_SoftmaxOptions,
-       tflite::CreateSoftmaxOptions(b.fbb(), 1.0f).Union());
+// An operator that the device does not have.
+int32_t log_softmax(TfliteBuilder& b, int32_t y) {
+  const int32_t s = tensor(b, "s", {1, 3, 3, 3}, 0.0625f, 127);
+  b.op(tflite::BuiltinOperator_LOG_SOFTMAX, {y}, {s});
   return s;
 }
 Bytes conv_source() {
@@ -137,23 +137,23 @@ TEST(EthosuImport, OtherOperatorsRunOnTheCpu) {
   TfliteBuilder b;
   const int32_t x = x_of(b), y = convolved(b);
   conv(b, x, y);
-  const Bytes source = b.finish({x}, {softmax(b, y)});
+  const Bytes source = b.finish({x}, {log_softmax(b, y)});
   CompiledTflite c;
   const int32_t cx = x_of(c.builder()), cy = convolved(c.builder());
   c.program(arm_program(conv_source(), *find_config(kDevice)), {cx}, {cy});
-  const Bytes compiled = c.finish({cx}, {softmax(c.builder(), cy)});
+  const Bytes compiled = c.finish({cx}, {log_softmax(c.builder(), cy)});
   EXPECT_EQ(expect_same_bytes(source, compiled).size(), 1u);
   EXPECT_EQ(inspected(pack_bytes(compiled, "net.tflite", "ethos-u55-128, cpu")).at("steps").size(), 2u);
 }
 
 TEST(EthosuImport, EachProgramIsARegion) {
   // With an operator of the CPU between them, and side by side.
-  for (const bool has_softmax : {true, false}) {
+  for (const bool has_log_softmax : {true, false}) {
     TfliteBuilder b;
     const int32_t x = x_of(b), y = convolved(b);
     conv(b, x, y);
-    const int32_t before = has_softmax ? softmax(b, y) : y;
-    const int32_t z = has_softmax ? tensor(b, "z", {1, 2, 2, 3}, 0.00390625f, -128) : pooled(b);
+    const int32_t before = has_log_softmax ? log_softmax(b, y) : y;
+    const int32_t z = has_log_softmax ? tensor(b, "z", {1, 2, 2, 3}, 0.0625f, 127) : pooled(b);
     max_pool(b, before, z);
     const Bytes source = b.finish({x}, {z});
 
@@ -162,11 +162,11 @@ TEST(EthosuImport, EachProgramIsARegion) {
     const ArmProgram first = arm_program(conv_source(), config);
     const int32_t cx = x_of(c.builder()), cy = convolved(c.builder());
     c.program(first, {cx}, {cy});
-    const int32_t between = has_softmax ? softmax(c.builder(), cy) : cy;
+    const int32_t between = has_log_softmax ? log_softmax(c.builder(), cy) : cy;
     const int32_t cz =
-        has_softmax ? tensor(c.builder(), "z", {1, 2, 2, 3}, 0.00390625f, -128) : pooled(c.builder());
-    c.program(has_softmax ? arm_program(pool_source(0.00390625f, -128), config)
-                          : arm_program(pool_source(0.25f, -5), config, first.output_offsets[0]),
+        has_log_softmax ? tensor(c.builder(), "z", {1, 2, 2, 3}, 0.0625f, 127) : pooled(c.builder());
+    c.program(has_log_softmax ? arm_program(pool_source(0.0625f, 127), config)
+                              : arm_program(pool_source(0.25f, -5), config, first.output_offsets[0]),
               {between}, {cz});
     const auto regions = expect_same_bytes(source, c.finish({cx}, {cz}));
     EXPECT_EQ(regions.size(), 2u);

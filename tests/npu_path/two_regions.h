@@ -1,4 +1,4 @@
-// A network of two regions with an operator between them that VTA has no sequence for.
+// A network of two regions with an operator between them that the simulated devices have no sequence for.
 #ifndef QPLAN_TESTS_NPU_PATH_TWO_REGIONS_H_
 #define QPLAN_TESTS_NPU_PATH_TWO_REGIONS_H_
 
@@ -25,7 +25,8 @@ inline std::string layer_text(const std::string& result, const std::string& oper
 inline std::string two_regions_text() {
   return "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 6, 6, 16), int8]) {\n" +
          layer_text("first", "x", 1) +
-         "  %middle = qnn.softmax(%first, 0.3f, -2, 0.00390625f, -128, name=\"middle\");\n" +
+         "  %middle = qnn.softmax(%first, 0.3f, -2, 0.00390625f, -128, "
+         "contract=\"f32e\", name=\"middle\");\n" +
          layer_text("second", "middle", 2) + "  %second\n}\n";
 }
 

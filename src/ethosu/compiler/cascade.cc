@@ -164,16 +164,15 @@ class Chooser {
   // The kernel of a unit that may be computed in rows: one kernel, whose result does not depend on what the
   // rest of the map is.
   std::optional<Kernel> kernel_of(const Config& config, const RegionUnit& unit) const {
-    if (!unit.unit.emit || unit.unit.parts != Unit::Parts::kNone) return std::nullopt;
+    if (!unit.unit.emit || unit.unit.parts != Unit::Parts::kNone || unit.unit.needs_whole_maps)
+      return std::nullopt;
     const Placement nowhere = {std::vector<Placement::Place>(plan_.values.size()), {}, {}, {}};
-    std::vector<FeatureMap> inputs, outputs;
-    for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, nowhere, v));
-    for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, nowhere, v));
+    const auto [inputs, outputs, scratch] = maps_of(plan_, nowhere, unit);
     ConstantData constants;
     std::vector<Kernel> kernels;
     StreamWriter stream(config, &kernels);
     try {
-      unit.unit.emit({config, inputs, outputs, constants, stream, true});
+      unit.unit.emit({config, inputs, outputs, constants, stream, true, 0, scratch});
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
       return std::nullopt;  // the compiler says so when it comes to the unit

@@ -79,13 +79,11 @@ class RegionCompiler {
   void emit(const RegionUnit& unit) {
     target::UnitCycles& cycles = cycles_of(unit);
     if (unit.is_renamed) return;
-    std::vector<FeatureMap> inputs, outputs;
-    for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, placement_, v));
-    for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, placement_, v));
+    const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
     const uint64_t before = stream_.cycles();
     label(unit.unit.name, kMaxLabels);
     if (unit.unit.emit) {
-      unit.unit.emit({config_, inputs, outputs, constants_, stream_, false});
+      unit.unit.emit({config_, inputs, outputs, constants_, stream_, false, 0, scratch});
     } else {
       // A reshape between two tensors that are known outside: in the shape of the result.
       FeatureMap from = outputs[0];
@@ -112,12 +110,10 @@ class RegionCompiler {
 
   // The kernel of a unit of a cascade, as a whole; its block is for so many rows at a time.
   Kernel whole_kernel(const RegionUnit& unit, bool is_estimate, uint32_t block_rows) {
-    std::vector<FeatureMap> inputs, outputs;
-    for (const size_t v : unit.inputs) inputs.push_back(map_of(plan_, placement_, v));
-    for (const size_t v : unit.outputs) outputs.push_back(map_of(plan_, placement_, v));
+    const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
     std::vector<Kernel> kernels;
     StreamWriter stream(config_, &kernels);
-    unit.unit.emit({config_, inputs, outputs, constants_, stream, is_estimate, block_rows});
+    unit.unit.emit({config_, inputs, outputs, constants_, stream, is_estimate, block_rows, scratch});
     return kernels.at(0);
   }
 

@@ -17,6 +17,14 @@ inline constexpr int64_t kMaxExtent = 65536;
 
 void append(Rows* rows, Rows more);
 
+// A node without weights, by its name in the pattern ("": the root), whose first operands are activations (0:
+// all): one 8-bit dtype, images, no constants.
+Rows activation_rows(const std::string& prefix, const char* node, size_t operands);
+// Operands [first, last), scales and zero points, are one number each; contract tfl2.
+Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last);
+// Whether they are one number each.
+bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last);
+
 // Saturating product of extents.
 template <typename... Factors>
 int64_t product(Factors... factors) {

@@ -84,6 +84,7 @@ bool is_half(const QuantizedMultiplier& m) { return m.multiplier == 1 << 30 && m
 AddNode read_add(const Candidate& c) {
   const ir::Node& sum = *c.node("sum");
   AddNode add;
+  add.is_difference = sum.op->name == "qnn.subtract";
   add.lhs = quantized_map(c, sum.operands[0], zero_point_operand(c, sum, 3));
   add.rhs = quantized_map(c, sum.operands[1], zero_point_operand(c, sum, 5));
   add.out = quantized_map(c, sum.results[0], zero_point_operand(c, sum, 7));
@@ -105,10 +106,12 @@ bool is_add_exact(const AddNode& add) {
                         (map.is_signed ? 127 : 255) - map.zero_point};
   };
   const layer::Clamp s = range(small), l = range(large);
+  const int64_t sign = add.is_difference ? -1 : 1;  // of the right operand
+  const int64_t sign_of_scaled = scales_rhs ? sign : 1, sign_of_other = scales_rhs ? 1 : sign;
   const auto result = [&](int64_t a, int64_t b) {
-    return std::clamp<int64_t>(
-        rounded(a + (b << (kSumBits - 1)), add.multipliers.output) + add.out.zero_point, add.clamp.min,
-        add.clamp.max);
+    const int64_t sum = sign_of_scaled * a + sign_of_other * (b << (kSumBits - 1));
+    return std::clamp<int64_t>(rounded(sum, add.multipliers.output) + add.out.zero_point, add.clamp.min,
+                               add.clamp.max);
   };
   for (int32_t value = s.min; value <= s.max; ++value) {
     const int64_t exact = scaled(value, m, OperandRounding::kDouble);
@@ -130,15 +133,16 @@ Unit read_add_unit(const Candidate& c) {
   unit.name = sum.name;
   unit.inputs = {sum.operands[0], sum.operands[1]};
   unit.emit = [add = read_add(c), name = sum.name](const UnitContext& context) {
-    Kernel k = elementwise_kernel(ElementwiseMode::kAdd, add.clamp);
+    Kernel k =
+        elementwise_kernel(add.is_difference ? ElementwiseMode::kSub : ElementwiseMode::kAdd, add.clamp);
     Kernel maps;
     maps.ifm = add.lhs, maps.ifm2 = add.rhs, maps.ofm = add.out;
     const bool is_exchanged = set_operands(context, maps, &k);
     // The order of a sum does not matter: the first operand is IFM.
-    k.ifm2_is_first = false;
+    if (!add.is_difference) k.ifm2_is_first = false;
     const bool scales_rhs = is_half(add.multipliers.lhs);
     const QuantizedMultiplier& m = scales_rhs ? add.multipliers.rhs : add.multipliers.lhs;
-    k.scale_mode = scales_rhs != is_exchanged ? 2 : 1;
+    k.scale_mode = scales_rhs != (is_exchanged && !add.is_difference) ? 2 : 1;
     const Scale operand = scale_of(m);
     k.opa = {operand.multiplier, operand.shift - kSumBits};
     if (m.multiplier == 0) k.opa = {0, 0};

@@ -211,6 +211,45 @@ Rows depthwise_constraints() {
   return rows;
 }
 
-Rows dense_constraints() { return common("ethosu.dense."); }
+Rows conv2d_transpose_constraints() {
+  const std::string prefix = "ethosu.conv2d_transpose.";
+  Rows rows = common(prefix);
+  rows.push_back({prefix + "stride",
+                  "strides of 2, or of 1, along both axes; an axis of one element has none", kNothingToChange,
+                  [](const Candidate& c) -> std::string {
+                    const layer::Geometry& g = c.layer().geometry;
+                    if (transposed_window(g)) return "";
+                    return cat("strides ", g.window.stride_h, " and ", g.window.stride_w);
+                  }});
+  rows.push_back(window(prefix));
+  rows.push_back(
+      {prefix + "padding",
+       cat("less is cut off before the output than the window has; at most ", kMaxPadBefore,
+           " rows and columns before the input and ", kMaxPadAfter, " after it; a window reads the input"),
+       kNothingToChange, [](const Candidate& c) -> std::string {
+         const layer::Geometry& g = c.layer().geometry;
+         const auto w = transposed_window(g);
+         if (!w) return "";
+         const auto [before, most_before] = std::minmax(w->pad_top, w->pad_left);
+         const bool reads_input =
+             g.out_h - 1 - w->pad_top < w->rows && g.out_w - 1 - w->pad_left < w->columns;
+         if (before >= 0 && most_before <= kMaxPadBefore && reads_input &&
+             std::max(w->pad_bottom, w->pad_right) <= kMaxPadAfter)
+           return "";
+         return cat("padding ", w->pad_top, ", ", w->pad_left, ", ", w->pad_bottom, ", ", w->pad_right);
+       }});
+  return rows;
+}
+
+Rows dense_constraints() {
+  const std::string prefix = "ethosu.dense.";
+  Rows rows = common(prefix);
+  rows.push_back({prefix + "shape", "at most three axes beside those of extent 1 in front", kNothingToChange,
+                  [](const Candidate& c) -> std::string {
+                    const ir::TensorType& data = c.function().type(c.layer().nodes.product->operands[0]);
+                    return image_of(data) ? "" : cat(data);
+                  }});
+  return rows;
+}
 
 }  // namespace qplan::ethosu::compiler

@@ -18,6 +18,10 @@ const T& need(const std::string& name, const layer::Part<T>& part) {
   return *part;
 }
 
+bool is_transposed(const QuantizedLayer& layer) {
+  return layer.nodes.product->op->name == "qnn.conv2d_transpose";
+}
+
 // What the border holds is the input's zero point on the device: where the layer pads with another value,
 // that value is the device's zero point, and the difference goes into the bias.
 int32_t device_zero_point(const QuantizedLayer& layer) {
@@ -39,6 +43,14 @@ std::vector<int64_t> device_bias(const QuantizedLayer& layer) {
 
 // One of input and output is uint8, the other is int8.
 bool is_mixed(const QuantizedLayer& layer) { return layer.input_dtype != layer.output_dtype; }
+
+// The taps of the last output in the opposite order, with their inputs in their own.
+void turn_window(size_t inputs, std::vector<int16_t>* weights, size_t count) {
+  const auto begin = weights->end() - static_cast<int64_t>(count);
+  std::reverse(begin, weights->end());
+  for (auto tap = begin; tap != weights->end(); tap += static_cast<int64_t>(inputs))
+    std::reverse(tap, tap + static_cast<int64_t>(inputs));
+}
 
 // What the layer is, without what its readers and writers are.
 struct LayerData {
@@ -67,6 +79,18 @@ void set_window(const layer::Geometry& g, Kernel* k) {
   k->pad_right = pad_after(g.out_w, k->stride_x, g.window_w(), w.pad_left, g.in_w);
 }
 
+// The constraints demand that no padding is below 0.
+void set_transposed_window(const std::string& name, const layer::Geometry& g, Kernel* k) {
+  const std::optional<TransposedWindow> window = transposed_window(g);
+  if (!window) refuse_unit(name, "strides that the device does not have");
+  k->window_h = static_cast<uint32_t>(g.window.kernel_h);
+  k->window_w = static_cast<uint32_t>(g.window.kernel_w);
+  k->upscale = window->upscale;
+  k->pad_top = static_cast<uint32_t>(window->pad_top), k->pad_left = static_cast<uint32_t>(window->pad_left);
+  k->pad_bottom = static_cast<uint32_t>(window->pad_bottom);
+  k->pad_right = static_cast<uint32_t>(window->pad_right);
+}
+
 LayerData read_data(const Candidate& c) {
   const QuantizedLayer& from = c.layer();
   LayerData data;
@@ -79,7 +103,11 @@ LayerData read_data(const Candidate& c) {
   const layer::Geometry g = from.unpadded_geometry();
   Kernel& k = data.kernel;
   k.kind = g.is_depthwise() ? KernelKind::kDepthwise : KernelKind::kConv;
-  set_window(g, &k);
+  if (is_transposed(from)) {
+    set_transposed_window(data.name, g, &k);
+  } else {
+    set_window(g, &k);
+  }
   const int32_t offset = is_mixed(from) ? kSignOffset : 0;  // of the map that is uint8
   const int32_t ifm_offset = from.input_dtype == ir::kUint8 ? offset : 0, ofm_offset = offset - ifm_offset;
   k.ifm.zero_point = device_zero_point(from) - ifm_offset;
@@ -89,6 +117,7 @@ LayerData read_data(const Candidate& c) {
   data.weights.reserve(weights.num_o * weights.num_k);
   for (size_t o = 0; o < weights.num_o; ++o) {
     for (size_t i = 0; i < weights.num_k; ++i) data.weights.push_back(static_cast<int16_t>(weights(o, i)));
+    if (is_transposed(from)) turn_window(data.in_c, &data.weights, weights.num_k);
   }
   const std::vector<int64_t> bias = device_bias(from);
   const std::vector<QuantizedMultiplier> multipliers = from.multipliers();
@@ -132,8 +161,9 @@ void emit_layer(const LayerData& data, const UnitContext& context) {
   k.ifm.zero_point = data.kernel.ifm.zero_point, k.ofm.zero_point = data.kernel.ofm.zero_point;
   k.cores = context.config.cores;
   // The last rows and columns of the input may be read by no window.
-  const auto used = [](uint32_t out, uint32_t stride, uint32_t window, uint32_t before, uint32_t after) {
-    return (out - 1) * stride + window - before - after;
+  const auto used = [&](uint32_t out, uint32_t stride, uint32_t window, uint32_t before, uint32_t after) {
+    const uint32_t extent = (out - 1) * stride + window - before - after;
+    return k.upscale == Upscale::kNone ? extent : (extent + 1) / 2;
   };
   k.ifm.h = used(k.ofm.h, k.stride_y, k.window_h, k.pad_top, k.pad_bottom);
   k.ifm.w = used(k.ofm.w, k.stride_x, k.window_w, k.pad_left, k.pad_right);
@@ -143,6 +173,25 @@ void emit_layer(const LayerData& data, const UnitContext& context) {
 }
 
 }  // namespace
+
+std::optional<TransposedWindow> transposed_window(const layer::Geometry& g) {
+  const op::Window2d& w = g.window;
+  const int64_t stride_h = g.in_h == 1 ? 0 : w.stride_h, stride_w = g.in_w == 1 ? 0 : w.stride_w;
+  const int64_t stride = std::max({stride_h, stride_w, int64_t{1}});
+  if (stride > 2 || (stride_h != 0 && stride_h != stride) || (stride_w != 0 && stride_w != stride))
+    return std::nullopt;
+  TransposedWindow window;
+  window.upscale = stride == 2 ? Upscale::kZeros : Upscale::kNone;
+  window.rows = g.in_h * stride, window.columns = g.in_w * stride;
+  // An output reads the products whose window covers it: from the last tap to the first.
+  window.pad_top = w.kernel_h - 1 - w.pad_top, window.pad_left = w.kernel_w - 1 - w.pad_left;
+  const auto after = [](int64_t out, int64_t kernel, int64_t before, int64_t in) {
+    return std::max<int64_t>(0, out - 1 + kernel - before - in);
+  };
+  window.pad_bottom = after(g.out_h, w.kernel_h, window.pad_top, window.rows);
+  window.pad_right = after(g.out_w, w.kernel_w, window.pad_left, window.columns);
+  return window;
+}
 
 std::vector<AccumulatorBound> accumulator_bounds(const QuantizedLayer& layer) {
   const layer::LayerWeights& weights = *layer.weights;

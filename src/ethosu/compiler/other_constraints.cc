@@ -58,35 +58,6 @@ Constraint activations(const std::string& prefix, const char* node, size_t opera
           }};
 }
 
-Rows activation_rows(const std::string& prefix, const char* node, size_t operands) {
-  return {one_dtype(prefix, node, operands), images(prefix, node, operands),
-          activations(prefix, node, operands)};
-}
-
-// Operands [first, last) of the node are one number each.
-bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last) {
-  for (size_t i = first; i < last; ++i) {
-    const ir::ConstantRef& constant = c.function().value(node.operands[i]).constant;
-    if (constant == nullptr || constant->type().num_elements() != 1) return false;
-  }
-  return true;
-}
-
-Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last) {
-  const std::string name = node;
-  return {{prefix + "contract", "contract tfl2", "pack with --contract=tfl2 if these results are acceptable",
-           [name](const Candidate& c) -> std::string {
-             const std::string& contract = op::attr_string(*c.node(name), "contract");
-             return contract == "tfl2" ? "" : cat("contract '", contract, "', expected 'tfl2'");
-           }},
-          {prefix + "scales", "scales and zero points are one constant each", kNothingToChange,
-           [=](const Candidate& c) -> std::string {
-             return are_scalars(c, *c.node(name), first, last)
-                        ? ""
-                        : "scales or zero points per channel, or computed";
-           }}};
-}
-
 // Each input has the output's shape, or one of them has extents 1 where it is repeated.
 Constraint broadcast(const std::string& prefix, const char* node) {
   return {prefix + "broadcast", "one input has the output's shape; the other may have extents of 1",
@@ -131,8 +102,38 @@ float scale_at(const Candidate& c, const ir::Node& node, size_t operand) {
 
 }  // namespace
 
-Rows add_constraints() {
-  const std::string prefix = "ethosu.add.";
+Rows activation_rows(const std::string& prefix, const char* node, size_t operands) {
+  return {one_dtype(prefix, node, operands), images(prefix, node, operands),
+          activations(prefix, node, operands)};
+}
+
+bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last) {
+  for (size_t i = first; i < last; ++i) {
+    const ir::ConstantRef& constant = c.function().value(node.operands[i]).constant;
+    if (constant == nullptr || constant->type().num_elements() != 1) return false;
+  }
+  return true;
+}
+
+Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last) {
+  const std::string name = node;
+  return {{prefix + "contract", "contract tfl2", "pack with --contract=tfl2 if these results are acceptable",
+           [name](const Candidate& c) -> std::string {
+             const std::string& contract = op::attr_string(*c.node(name), "contract");
+             return contract == "tfl2" ? "" : cat("contract '", contract, "', expected 'tfl2'");
+           }},
+          {prefix + "scales", "scales and zero points are one constant each", kNothingToChange,
+           [=](const Candidate& c) -> std::string {
+             return are_scalars(c, *c.node(name), first, last)
+                        ? ""
+                        : "scales or zero points per channel, or computed";
+           }}};
+}
+
+namespace {
+
+// A sum or a difference.
+Rows sum_constraints(const std::string& prefix) {
   Rows rows = activation_rows(prefix, "sum", 2);
   rows.push_back(broadcast(prefix, "sum"));
   append(&rows, quantization_rows(prefix, "sum", 2, 8));
@@ -160,6 +161,12 @@ Rows add_constraints() {
        }});
   return rows;
 }
+
+}  // namespace
+
+Rows add_constraints() { return sum_constraints("ethosu.add."); }
+
+Rows subtract_constraints() { return sum_constraints("ethosu.subtract."); }
 
 Rows mul_constraints() {
   const std::string prefix = "ethosu.mul.";
@@ -276,35 +283,6 @@ Rows lookup_constraints() {
                     const ir::ConstantRef& table = c.function().value(c.root().operands[1]).constant;
                     return table != nullptr && table->bytes().size() == 256 ? "" : "a table that is computed";
                   }});
-  return rows;
-}
-
-Rows reshape_constraints() { return activation_rows("ethosu.reshape.", "", 1); }
-
-namespace {
-
-// The axis is one of the image's.
-Constraint parts_axis(const std::string& prefix) {
-  return {prefix + "axis", "along one of the last three axes", kNothingToChange,
-          [](const Candidate& c) -> std::string {
-            const auto rank = static_cast<int64_t>(c.function().type(c.root().results[0]).shape.size());
-            const int64_t axis = op::attr_int(c.root(), "axis");
-            const int64_t positive = axis < 0 ? axis + rank : axis;
-            return positive + 3 >= rank ? "" : cat("along axis ", positive, " of ", rank);
-          }};
-}
-
-}  // namespace
-
-Rows concatenate_constraints() {
-  Rows rows = activation_rows("ethosu.concatenate.", "", 0);
-  rows.push_back(parts_axis("ethosu.concatenate."));
-  return rows;
-}
-
-Rows split_constraints() {
-  Rows rows = activation_rows("ethosu.split.", "", 1);
-  rows.push_back(parts_axis("ethosu.split."));
   return rows;
 }
 

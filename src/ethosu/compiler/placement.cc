@@ -107,26 +107,25 @@ Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
 
 FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t v) {
   const RegionValue& value = plan.values[v];
-  const Image image = *image_of(value.type);
-  FeatureMap map;
+  FeatureMap map = map_of_type(value.type);
   if (value.whole == v) {
     map.region = placement.places[v].region;
     map.base[0] = placement.places[v].offset;
-  } else {
-    map = map_of(plan, placement, value.whole);
+    return map;
   }
-  map.h = static_cast<uint32_t>(image.h), map.w = static_cast<uint32_t>(image.w);
-  map.d = static_cast<uint32_t>(image.d);
-  map.is_signed = value.type.dtype != ir::kUint8;
-  map.bits = static_cast<uint32_t>(value.type.dtype.bits);
-  if (value.is_part) {
-    const uint64_t strides[] = {map.stride_y, map.stride_x, map.element_bytes()};
-    map.base[0] += value.begin * strides[value.axis];
-    map.width0 = map.w, map.height0 = map.height1 = map.h;
-  } else {
-    set_dense(&map);
-  }
+  const FeatureMap whole = map_of(plan, placement, value.whole);
+  if (value.view) return view_of(whole, *value.view, map);
+  map.region = whole.region;
+  std::copy_n(whole.base, 4, map.base);
   return map;
+}
+
+UnitMaps maps_of(const RegionPlan& plan, const Placement& placement, const RegionUnit& unit) {
+  UnitMaps maps;
+  for (const size_t v : unit.inputs) maps.inputs.push_back(map_of(plan, placement, v));
+  for (const size_t v : unit.outputs) maps.outputs.push_back(map_of(plan, placement, v));
+  for (const size_t v : unit.scratch) maps.scratch.push_back(map_of(plan, placement, v));
+  return maps;
 }
 
 }  // namespace qplan::ethosu::compiler

@@ -20,8 +20,7 @@ struct RegionValue {
   std::optional<uint32_t> param, output;  // of the region's function
   // The value whose bytes it is in: itself, or another one that it is a part of or another shape of.
   size_t whole = 0;
-  bool is_part = false;  // along `axis`, from `begin` on; else as many bytes as the whole
-  size_t axis = 0, begin = 0;
+  std::optional<View> view;      // of the whole; none: as many bytes as the whole
   uint32_t first = 0, last = 0;  // units that write it and read it
   // Rows of the image that are in memory at a time, row y at y modulo this; 0: all of them.
   uint32_t buffer_rows = 0;
@@ -36,8 +35,8 @@ struct RegionValue {
 struct RegionUnit {
   uint32_t node = 0;  // of the region's function
   Unit unit;
-  std::vector<size_t> inputs, outputs;  // values
-  bool is_renamed = false;              // a reshape that copies nothing
+  std::vector<size_t> inputs, outputs, scratch;  // values
+  bool is_renamed = false;                       // a reshape that copies nothing
 };
 
 struct RegionPlan {
@@ -62,6 +61,11 @@ struct Placement {
 Placement place_values(const RegionPlan& plan, uint64_t constant_bytes);
 // The map of a value, whole or part.
 FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t value);
+// The maps of all values of a unit.
+struct UnitMaps {
+  std::vector<FeatureMap> inputs, outputs, scratch;
+};
+UnitMaps maps_of(const RegionPlan& plan, const Placement& placement, const RegionUnit& unit);
 
 }  // namespace qplan::ethosu::compiler
 

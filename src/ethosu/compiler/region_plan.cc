@@ -97,12 +97,16 @@ class Planner {
 
   // A value with the elements of `like` as int8, in scratch: of the unit at node_ alone.
   size_t add_signed(size_t like) {
+    ir::TensorType type = result_.values[like].type;
+    type.dtype = ir::kInt8;
+    return add_scratch(result_.values[like].name, std::move(type));
+  }
+  size_t add_scratch(std::string name, ir::TensorType type) {
     const size_t added = result_.values.size();
     RegionValue value;
     value.id = ir::ValueId{UINT32_MAX - 1 - static_cast<uint32_t>(added)};  // of no value of the function
-    value.name = result_.values[like].name;
-    value.type = result_.values[like].type;
-    value.type.dtype = ir::kInt8;
+    value.name = std::move(name);
+    value.type = std::move(type);
     value.whole = added;
     value.first = value.last = node_;
     result_.values.push_back(std::move(value));
@@ -140,6 +144,7 @@ class Planner {
     const bool writes_as_int8 = unit.writes_as_int8;
     if (writes_as_int8) added.outputs[0] = add_signed(output);
     const size_t written = added.outputs[0];
+    for (const ir::TensorType& type : unit.scratch) added.scratch.push_back(add_scratch(name, type));
     added.unit = std::move(unit);
     result_.units.push_back(std::move(added));
     if (writes_as_int8) add_sign_copy(name, written, output);
@@ -156,6 +161,8 @@ class Planner {
         store_parts(unit.outputs[0], unit.inputs, unit.unit.axis);
       } else if (unit.unit.parts == Unit::Parts::kOutputs) {
         store_parts(unit.inputs[0], unit.outputs, unit.unit.axis);
+      } else if (unit.unit.parts == Unit::Parts::kView) {
+        store_view(unit.inputs[0], unit.outputs[0], unit.unit.view);
       }
     }
     for (RegionValue& value : result_.values) {
@@ -186,21 +193,21 @@ class Planner {
   }
 
   void store_parts(size_t whole, const std::vector<size_t>& parts, size_t axis) {
-    size_t begin = 0;
+    View view;
     for (const size_t p : parts) {
-      RegionValue& part = result_.values[p];
-      const Image image = *image_of(part.type);
+      const Image image = *image_of(result_.values[p].type);
       const int64_t extents[] = {image.h, image.w, image.d};
-      const bool is_once = std::ranges::count(parts, p) == 1;
-      const bool is_whole_used = result_.values[whole].param && !part.output && part.param;
-      if (!part.is_border() && part.whole == p && !is_shared_.contains(p) && is_once && !is_whole_used) {
-        part.whole = whole;
-        part.is_part = true;
-        part.axis = axis, part.begin = begin;
-        is_shared_[p] = true;
-      }
-      begin += static_cast<size_t>(extents[axis]);
+      if (std::ranges::count(parts, p) == 1) store_view(whole, p, view);
+      view.begin[axis] += static_cast<uint32_t>(extents[axis]);
     }
+  }
+
+  void store_view(size_t whole, size_t p, const View& view) {
+    RegionValue& part = result_.values[p];
+    if (part.is_border() || part.whole != p || is_shared_.contains(p)) return;
+    part.whole = whole;
+    part.view = view;
+    is_shared_[p] = true;
   }
 
   const ir::Module& module_;

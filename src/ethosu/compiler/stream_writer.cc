@@ -50,7 +50,7 @@ void StreamWriter::set_scale(Cmd1 code, const Scale& scale) {
 void StreamWriter::set_map(const FeatureMap& map, Cmd0 zero_point, Cmd0 region, Cmd1 base) {
   const auto code = [&](uint16_t offset) { return static_cast<Cmd0>(region - kRegion + offset); };
   set(code(kRegion), map.region);
-  set(zero_point, static_cast<uint32_t>(map.bits == 32 ? 0 : map.zero_point));
+  set(zero_point, static_cast<uint32_t>(map.zero_point));
   set(code(kWidth0), map.width0 - 1);
   set(code(kHeight0), map.height0 - 1);
   set(code(kHeight1), map.height1 - 1);

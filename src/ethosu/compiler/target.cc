@@ -17,12 +17,16 @@ constexpr Row kRows[] = {
     {"qplan.qconv2d", "", conv2d_constraints, read_layer_unit},
     {"qplan.qdepthwise", "", depthwise_constraints, read_layer_unit},
     {"qplan.qdense", "", dense_constraints, read_layer_unit},
+    {"qplan.qconv2d_transpose", "over the input with zeros between its elements",
+     conv2d_transpose_constraints, read_layer_unit},
     {"qplan.qadd", "", add_constraints, read_add_unit},
     {"qplan.qmax_pool2d", "", max_pool2d_constraints, read_max_pool_unit},
     {"qplan.qavg_pool2d", "", avg_pool2d_constraints, read_average_pool_unit},
     {"qplan.qmean", "", mean_constraints, read_mean_unit},
     {"qplan.qclip", "as an average of one cell", clip_constraints, read_clip_unit},
     {"qplan.qreshape", "", reshape_constraints, read_reshape_unit},
+    {"qplan.qresize_nearest2x", "", resize_nearest_constraints, read_resize_nearest_unit},
+    {"qnn.subtract", "Difference of two activations", subtract_constraints, read_add_unit},
     {"qnn.mul", "Product of two activations", mul_constraints, read_mul_unit},
     {"maximum", "Larger one of two activations", extremum_constraints, read_extremum_unit},
     {"minimum", "Smaller one of two activations", extremum_constraints, read_extremum_unit},
@@ -32,6 +36,13 @@ constexpr Row kRows[] = {
     {"concatenate", "Inputs written where they are in the output", concatenate_constraints,
      read_concatenate_unit},
     {"split", "Outputs read where they are in the input", split_constraints, read_split_unit},
+    {"strided_slice", "Output read where it is in the input", slice_constraints, read_slice_unit},
+    {"take", "Rows, columns or channels by position, copied where a step leads from one to the next",
+     take_constraints, read_take_unit},
+    {"nn.pad", "Padding that no convolution takes: the input is copied, the border is its value",
+     pad_constraints, read_pad_unit},
+    {"transpose", "Copied with other strides", transpose_constraints, read_transpose_unit},
+    {"qnn.softmax", "In fixed point, as 35 kernels or more", softmax_constraints, read_softmax_unit},
 };
 
 pattern::Pattern pattern_of(const Row& row) {
@@ -40,6 +51,8 @@ pattern::Pattern pattern_of(const Row& row) {
   }
   const pattern::Pattern node = pattern::op(row.name);
   if (row.name == "qnn.mul") return node.as("product");
+  if (row.name == "qnn.softmax") return node.as("softmax");
+  if (row.name == "qnn.subtract") return node.as("sum");
   if (row.name == "qnn.requantize") return node.as("requantize");
   return node;
 }
@@ -57,18 +70,11 @@ uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& can
     const Unit unit = read(candidate);
     if (!unit.emit || unit.parts != Unit::Parts::kNone) return 0;
     const ir::Function& function = candidate.function();
-    const auto map = [&](ir::ValueId value) {
-      FeatureMap result;
-      const Image image = image_of(function.type(value)).value_or(Image{});
-      result.h = static_cast<uint32_t>(image.h), result.w = static_cast<uint32_t>(image.w);
-      result.d = static_cast<uint32_t>(image.d);
-      result.is_signed = function.type(value).dtype != ir::kUint8;
-      set_dense(&result);
-      return result;
-    };
-    std::vector<FeatureMap> inputs, outputs;
-    for (const ir::ValueId value : unit.inputs) inputs.push_back(map(value));
-    for (const ir::ValueId value : candidate.root().results) outputs.push_back(map(value));
+    std::vector<FeatureMap> inputs, outputs, scratch;
+    for (const ir::ValueId value : unit.inputs) inputs.push_back(map_of_type(function.type(value)));
+    for (const ir::ValueId value : candidate.root().results)
+      outputs.push_back(map_of_type(function.type(value)));
+    for (const ir::TensorType& type : unit.scratch) scratch.push_back(map_of_type(type));
     ConstantData constants;
     StreamWriter stream(config);
     const auto add_copy = [&](FeatureMap* outer, bool is_input) {
@@ -79,7 +85,7 @@ uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& can
     };
     if (unit.reads_as_int8) add_copy(&inputs[0], true);
     if (unit.writes_as_int8) add_copy(&outputs[0], false);
-    unit.emit({config, inputs, outputs, constants, stream, true});
+    unit.emit({config, inputs, outputs, constants, stream, true, 0, scratch});
     return stream.cycles();
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;

@@ -39,6 +39,33 @@ std::optional<Image> image_of(const ir::TensorType& type) {
   return image;
 }
 
+FeatureMap map_of_type(const ir::TensorType& type) {
+  const Image image = image_of(type).value_or(Image{});
+  FeatureMap map;
+  map.h = static_cast<uint32_t>(image.h), map.w = static_cast<uint32_t>(image.w);
+  map.d = static_cast<uint32_t>(image.d);
+  map.is_signed = type.dtype != ir::kUint8;
+  map.bits = static_cast<uint32_t>(type.dtype.bits);
+  set_dense(&map);
+  return map;
+}
+
+FeatureMap view_of(const FeatureMap& whole, const View& view, const FeatureMap& like) {
+  FeatureMap part = whole;
+  part.h = like.h, part.w = like.w, part.d = like.d;
+  part.width0 = part.w, part.height0 = part.height1 = part.h;
+  part.base[0] += view.begin[0] * whole.stride_y + view.begin[1] * whole.stride_x +
+                  uint64_t{view.begin[2]} * whole.element_bytes();
+  part.stride_y = whole.stride_y * view.step[0];
+  part.stride_x = whole.stride_x * view.step[1];
+  return part;
+}
+
+size_t image_axis(int64_t axis, size_t rank) {
+  const auto positive = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  return positive + 3 - rank;
+}
+
 ByteRange ConstantData::add(std::span<const uint8_t> bytes) {
   std::vector<uint8_t> padded(bytes.begin(), bytes.end());
   padded.resize((padded.size() + kAlignment - 1) / kAlignment * kAlignment);

@@ -28,6 +28,12 @@ struct Image {
 };
 std::optional<Image> image_of(const ir::TensorType& type);
 
+// Part of an image: element i along an axis is element begin + i * step of the whole. The channels' step
+// is 1.
+struct View {
+  uint32_t begin[3] = {0, 0, 0}, step[3] = {1, 1, 1};  // height, width, channels
+};
+
 // The bytes of constants that the blob carries, and where each of them is.
 class ConstantData {
  public:
@@ -51,6 +57,7 @@ struct UnitContext {
   bool is_estimate;  // cycles alone are of interest: constants are left out
   // Rows of the output at a time, for which blocks are chosen; 0: all of them.
   uint32_t block_rows = 0;
+  std::span<const FeatureMap> scratch = {};
 };
 
 struct Unit {
@@ -60,8 +67,13 @@ struct Unit {
   std::function<void(const UnitContext&)> emit;
   // Parts of one value, along an axis of the image: inputs of a concatenation, outputs of a split. Where the
   // region stores a part inside of the whole, nothing is copied.
-  enum class Parts { kNone, kInputs, kOutputs } parts = Parts::kNone;
+  enum class Parts { kNone, kInputs, kOutputs, kView } parts = Parts::kNone;
   size_t axis = 0;  // 0 height, 1 width, 2 channels
+  View view;        // kView: of the input, which the output is
+  // Rows of the output are not those of the input: it is in no cascade.
+  bool needs_whole_maps = false;
+  // Memory that the kernels use between them.
+  std::vector<ir::TensorType> scratch = {};
   // The device's maps have one signedness. Where the first input, or the output, alone is uint8, the kernels
   // read or write it as int8, its elements less 128; a copy before or after them makes one of the other.
   bool reads_as_int8 = false, writes_as_int8 = false;
@@ -70,7 +82,7 @@ struct Unit {
 // A candidate whose constraints hold as a unit.
 using UnitReader = Unit (*)(const Candidate& candidate);
 Unit read_layer_unit(const Candidate& candidate);  // convolutions, depthwise ones, fully connected layers
-Unit read_add_unit(const Candidate& candidate);
+Unit read_add_unit(const Candidate& candidate);    // and differences
 Unit read_mul_unit(const Candidate& candidate);
 Unit read_extremum_unit(const Candidate& candidate);
 Unit read_max_pool_unit(const Candidate& candidate);
@@ -82,6 +94,12 @@ Unit read_lookup_unit(const Candidate& candidate);
 Unit read_reshape_unit(const Candidate& candidate);
 Unit read_concatenate_unit(const Candidate& candidate);
 Unit read_split_unit(const Candidate& candidate);
+Unit read_slice_unit(const Candidate& candidate);
+Unit read_take_unit(const Candidate& candidate);
+Unit read_resize_nearest_unit(const Candidate& candidate);
+Unit read_pad_unit(const Candidate& candidate);
+Unit read_transpose_unit(const Candidate& candidate);
+Unit read_softmax_unit(const Candidate& candidate);
 
 // ---- what units share
 
@@ -90,6 +108,10 @@ Unit read_split_unit(const Candidate& candidate);
 void set_dense(FeatureMap* map);
 // Sets block and weight order; refuses where no block fits.
 void set_block(const UnitContext& context, const std::string& name, Kernel* kernel);
+// A map with h, w, d and dtype of a tensor, dense.
+FeatureMap map_of_type(const ir::TensorType& type);
+// Part of a map, as large as `like`.
+FeatureMap view_of(const FeatureMap& whole, const View& view, const FeatureMap& like);
 // With its block.
 void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel);
 // The accumulators of a kernel before they are scaled, as 1 x 1 averages: copies, clamps and rescales.
@@ -105,14 +127,28 @@ float scale_operand(const Candidate& c, const ir::Node& node, size_t operand);
 int32_t zero_point_operand(const Candidate& c, const ir::Node& node, size_t operand);
 layer::Clamp clamp_of(const Candidate& c);
 
-// An addition whose device result does not depend on how the scaled operand is rounded.
+// The axis of the image that an axis of a tensor is, which may count from the last one.
+size_t image_axis(int64_t axis, size_t rank);
+
+// An addition, or a difference, whose device result does not depend on how the scaled operand is rounded.
 struct AddNode {
+  bool is_difference = false;
   FeatureMap lhs, rhs, out;  // dtype and zero point
   layer::AddMultipliers multipliers;
   layer::Clamp clamp;
 };
 AddNode read_add(const Candidate& c);
 bool is_add_exact(const AddNode& add);
+
+// How the device computes a transposed convolution: an ordinary one over the input with a row of zeros after
+// each row, and a column after each column, unless the strides are 1. Along an axis whose input has one
+// element the stride does not matter.
+struct TransposedWindow {
+  Upscale upscale = Upscale::kNone;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;  // may be negative
+  int64_t rows = 0, columns = 0;                                     // of the input with its zeros
+};
+std::optional<TransposedWindow> transposed_window(const layer::Geometry& geometry);
 
 // Where the device's accumulators stay, whatever the input is: both sums of products of one sign.
 struct AccumulatorBound {
@@ -123,8 +159,10 @@ std::vector<AccumulatorBound> accumulator_bounds(const layer::QuantizedLayer& la
 // ---- constraints, by composite
 Rows conv2d_constraints();
 Rows depthwise_constraints();
+Rows conv2d_transpose_constraints();
 Rows dense_constraints();
 Rows add_constraints();
+Rows subtract_constraints();
 Rows mul_constraints();
 Rows extremum_constraints();
 Rows max_pool2d_constraints();
@@ -136,6 +174,12 @@ Rows lookup_constraints();
 Rows reshape_constraints();
 Rows concatenate_constraints();
 Rows split_constraints();
+Rows slice_constraints();
+Rows take_constraints();
+Rows resize_nearest_constraints();
+Rows pad_constraints();
+Rows transpose_constraints();
+Rows softmax_constraints();
 
 }  // namespace qplan::ethosu::compiler
 

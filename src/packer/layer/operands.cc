@@ -86,6 +86,17 @@ QuantizedMultiplier product_multiplier(float lhs_scale, float rhs_scale, float o
   return checked_multiplier(static_cast<double>(real));
 }
 
+std::optional<SoftmaxScaling> softmax_scaling(double factor) {
+  constexpr int32_t kIntegerBits = 5;
+  constexpr double kMaxMultiplier = 2147483647.0;  // 2^31 - 1
+  const double real = factor * static_cast<double>(1 << (31 - kIntegerBits));
+  if (!(real > 1.0)) return std::nullopt;
+  const QuantizedMultiplier quantized = quantize_multiplier(real < kMaxMultiplier ? real : kMaxMultiplier);
+  // The largest difference whose shifted value is at most 31 in Q5.26.
+  const int64_t radius = (int64_t{(1 << kIntegerBits) - 1} << (31 - kIntegerBits)) >> quantized.shift;
+  return SoftmaxScaling{quantized.multiplier, quantized.shift, static_cast<int32_t>(-radius)};
+}
+
 QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {
   const QuantizedMultiplier factor =
       checked_multiplier(static_cast<double>(input_scale) / static_cast<double>(output_scale));

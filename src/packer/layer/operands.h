@@ -108,6 +108,14 @@ AddMultipliers add_multipliers(float lhs_scale, float rhs_scale, float output_sc
 // A product under tfl2 (docs/numerics/mul.md). PackError (QPLAN_MODEL_UNSUPPORTED) as checked_multiplier.
 QuantizedMultiplier product_multiplier(float lhs_scale, float rhs_scale, float output_scale);
 
+// What brings differences to a softmax's maximum to Q5.26 under tfl2 (kernels/softmax/softmax.h); those below
+// diff_min count as nothing.
+struct SoftmaxScaling {
+  int32_t multiplier = 0, left_shift = 0, diff_min = 0;
+};
+// factor: what a unit of the input is in the exponent. nullopt: TFLite refuses one of at most 2^-26.
+std::optional<SoftmaxScaling> softmax_scaling(double factor);
+
 // A mean of count elements under tfl2: the count is divided into the multiplier's significand
 // (docs/numerics/mean.md). PackError (QPLAN_MODEL_UNSUPPORTED) for scales that are too far apart.
 QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count);

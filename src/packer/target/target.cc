@@ -137,6 +137,17 @@ const Composite kComposites[] = {
      [] { return requantized(with_bias(convolution(Convolution::kDepthwise))); }},
     {"qplan.qdense", "Fully connected layer", "qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?", true,
      [] { return requantized(with_bias(dense())); }},
+    {"qplan.qconv2d_transpose", "Transposed convolution",
+     "qnn.conv2d_transpose -> nn.bias_add? -> qnn.requantize -> clip?", false,
+     [] {
+       return requantized(
+           with_bias(op("qnn.conv2d_transpose", {any().as("data"), constant().as("weight")}).as("product")));
+     }},
+    {"qplan.qresize_nearest2x", "Twice the height and width, of the nearest elements",
+     "take -> take of constant positions", false,
+     [] {
+       return op("take", {op("take", {any().as("data"), constant()}).one_use().as("inner"), constant()});
+     }},
     {"qplan.qadd", "Addition of two activations", "qnn.add -> clip?", true,
      [] { return with_clip(addition()); }},
     {"qplan.qmax_pool2d", "Maximum over a window", "nn.max_pool2d -> clip?", true,

@@ -151,7 +151,7 @@ TEST(EthosuAveragePool, ConditionsAreReasons) {
 
 TEST(EthosuOthers, ConditionsAreReasons) {
   const std::string x = "%x: Tensor[(1, 4, 4, 8), int8]";
-  EXPECT_EQ(verdict(x, "  %0 = qnn.softmax(%x, 0.3f, -2, 0.00390625f, -128);\n  %0\n"), Ids{});
+  EXPECT_EQ(verdict(x, "  %0 = qnn.sigmoid(%x, 0.3f, -2, 0.00390625f, -128);\n  %0\n"), Ids{});
   EXPECT_EQ(verdict(x, "  %0 = qnn.mul(%x, %x, 0.5f, 0, 0.5f, 0, 1f, 0, contract=\"tfl2\");\n  %0\n"),
             Ids{"qnn.mul"});
   EXPECT_EQ(verdict(x, "  %0 = qnn.mul(%x, %x, 0.5f, 0, 0.5f, 0, 0.1f, 0, contract=\"tfl2\");\n  %0\n"),
@@ -160,6 +160,80 @@ TEST(EthosuOthers, ConditionsAreReasons) {
             Ids{"ethosu.clip.shape"});
   EXPECT_EQ(verdict("%x: Tensor[(1, 4, 4, 8), int16]", "  %0 = clip(%x, a_min=0f, a_max=6f);\n  %0\n"),
             Ids{"ethosu.clip.dtype"});
+}
+
+std::set<std::string> transposed(const std::string& strides, const std::string& crop,
+                                 const std::string& size) {
+  return verdict("%x: Tensor[(1, 4, 5, 2), int8]",
+                 "  %0 = qnn.conv2d_transpose(%x, const(Tensor[(1, 3, 3, 2), int8], [" + repeated("1", 18) +
+                     "]), 3, 0, 0.5f, 0.5f, strides=" + strides + ", crop=" + crop + ", output_size=" + size +
+                     ");\n  %1 = qnn.requantize(%0, 0.25f, 0, 1f, 0, out_dtype=\"int8\", "
+                     "contract=\"tfl2\");\n  %1\n");
+}
+
+TEST(EthosuConv2dTranspose, ConditionsAreReasons) {
+  EXPECT_EQ(transposed("[2, 2]", "[0, 0]", "[8, 10]"), Ids{"qplan.qconv2d_transpose"});
+  EXPECT_EQ(transposed("[1, 1]", "[1, 1]", "[4, 5]"), Ids{"qplan.qconv2d_transpose"});
+  EXPECT_EQ(transposed("[2, 1]", "[0, 0]", "[8, 7]"), Ids{"ethosu.conv2d_transpose.stride"});
+  EXPECT_EQ(transposed("[3, 3]", "[0, 0]", "[12, 15]"), Ids{"ethosu.conv2d_transpose.stride"});
+  EXPECT_EQ(transposed("[2, 2]", "[3, 0]", "[6, 10]"), Ids{"ethosu.conv2d_transpose.padding"});
+  // Its last rows read nothing.
+  EXPECT_EQ(transposed("[2, 2]", "[0, 0]", "[12, 10]"), Ids{"ethosu.conv2d_transpose.padding"});
+}
+
+std::set<std::string> dense(const std::string& in) {
+  return verdict(
+      "%x: Tensor[(" + in + "), int8]",
+      "  %0 = qnn.dense(%x, const(Tensor[(1, 4), int8], [1, 2, 3, 4]), 3, 0, 0.5f, 0.5f);\n"
+      "  %1 = qnn.requantize(%0, 0.25f, 0, 1f, 0, out_dtype=\"int8\", contract=\"tfl2\");\n  %1\n");
+}
+
+TEST(EthosuDense, TakesRowsOfAnImage) {
+  EXPECT_EQ(dense("1, 2, 3, 4"), Ids{"qplan.qdense"});
+  EXPECT_EQ(dense("2, 2, 3, 4"), Ids{"ethosu.dense.shape"});
+}
+
+std::set<std::string> softmax(const std::string& shape, const std::string& rest) {
+  return verdict("%x: Tensor[(" + shape + "), int8]", "  %0 = qnn.softmax(%x, " + rest + ");\n  %0\n");
+}
+
+TEST(EthosuSoftmax, ConditionsAreReasons) {
+  const std::string quantized = "0.3f, -2, 0.00390625f, -128, contract=\"tfl2\"";
+  EXPECT_EQ(softmax("1, 4, 4, 8", quantized), Ids{"qnn.softmax"});
+  EXPECT_EQ(softmax("1, 4095", quantized), Ids{"qnn.softmax"});
+  EXPECT_EQ(softmax("1, 4096", quantized), Ids{"ethosu.softmax.axis"});
+  EXPECT_EQ(softmax("1, 4, 4, 8", quantized + ", axis=1"), Ids{"ethosu.softmax.axis"});
+  EXPECT_EQ(softmax("1, 8", "0.3f, -2, 0.00390625f, -128, contract=\"f32e\""),
+            Ids{"ethosu.softmax.contract"});
+  EXPECT_EQ(softmax("1, 8", "0.3f, -2, 0.0078125f, -128, contract=\"tfl2\""), Ids{"ethosu.softmax.output"});
+}
+
+TEST(EthosuMovement, ConditionsAreReasons) {
+  const std::string x = "%x: Tensor[(1, 4, 6, 70), int8]";
+  const auto positions = [](const std::string& values, int64_t count) {
+    return "const(Tensor[(" + std::to_string(count) + "), int32], [" + values + "])";
+  };
+  const auto takes = [&](const std::string& rows, const std::string& columns) {
+    return "  %0 = take(%x, " + positions(rows, 8) + ", axis=1);\n  %1 = take(%0, " + positions(columns, 12) +
+           ", axis=2);\n  %1\n";
+  };
+  const std::string columns = "0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5";
+  EXPECT_EQ(verdict(x, takes("0, 0, 1, 1, 2, 2, 3, 3", columns)), Ids{"qplan.qresize_nearest2x"});
+  EXPECT_EQ(verdict(x, takes("0, 0, 1, 1, 2, 2, 3, 2", columns)), Ids{"ethosu.resize_nearest2x.factor"});
+  EXPECT_EQ(verdict(x, "  %0 = take(%x, " + positions("3, 1, 2", 3) + ", axis=1);\n  %0\n"), Ids{"take"});
+  EXPECT_EQ(verdict(x, "  %0 = take(%x, " + positions("3, 5", 2) + ", axis=3);\n  %0\n"),
+            Ids{"ethosu.take.positions"});
+  EXPECT_EQ(verdict(x, "  %0 = strided_slice(%x, begin=[1], end=[4], strides=[2], axes=[1]);\n  %0\n"),
+            Ids{"strided_slice"});
+  EXPECT_EQ(verdict(x, "  %0 = strided_slice(%x, begin=[1], end=[4], strides=[2], axes=[3]);\n  %0\n"),
+            Ids{"ethosu.strided_slice.steps"});
+  EXPECT_EQ(verdict(x, "  %0 = nn.pad(%x, 9f, pad_width=[[0, 0], [1, 2], [0, 3], [1, 0]]);\n  %0\n"),
+            Ids{"nn.pad"});
+  EXPECT_EQ(verdict(x, "  %0 = nn.pad(%x, 9f, pad_width=[[0, 0], [0, 400], [0, 0], [0, 0]]);\n  %0\n"),
+            Ids{"ethosu.pad.extent"});
+  EXPECT_EQ(verdict(x, "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n  %0\n"), Ids{"transpose"});
+  EXPECT_EQ(verdict("%x: Tensor[(1, 65, 66, 70), int8]", "  %0 = transpose(%x, axes=[0, 3, 1, 2]);\n  %0\n"),
+            Ids{"ethosu.transpose.extent"});
 }
 
 }  // namespace

@@ -80,7 +80,9 @@ class Network {
   }
 
   void add_layer() {
-    switch (pick(0, 8)) {
+    // Layers that make much of little are for small images.
+    const bool is_small = h_ * w_ <= 200;
+    switch (pick(0, 17)) {
       case 0:
       case 1:
       case 2:
@@ -95,9 +97,114 @@ class Network {
         return addition();
       case 7:
         return product();
-      default:
+      case 8:
         return table();
+      case 9:
+        return binary("qnn.subtract");
+      case 10:
+        return is_small ? transposed_convolution() : product();
+      case 11:
+        return is_small ? nearest() : product();
+      case 12:
+        return take();
+      case 13:
+        return slice();
+      case 14:
+        return pad();
+      case 15:
+        return transpose();
+      case 16:
+        return parts();
+      default:
+        return softmax();
     }
+  }
+
+  // ---- movement
+  static std::string list(const std::vector<int64_t>& values) {
+    std::string text = "[";
+    for (size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(values[i]);
+    return text + "]";
+  }
+  int64_t& extent(int64_t axis) { return axis == 1 ? h_ : axis == 2 ? w_ : c_; }
+  void take(int64_t axis, const std::vector<int64_t>& positions) {
+    emit("take(" + value_ + ", const(Tensor[(" + std::to_string(positions.size()) + "), int32], " +
+         list(positions) + "), axis=" + std::to_string(axis) + ")");
+    extent(axis) = std::ssize(positions);
+  }
+  // Each position `factor` times.
+  void repeat(int64_t axis, int64_t factor) {
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < extent(axis) * factor; ++i) positions.push_back(i / factor);
+    take(axis, positions);
+  }
+  void nearest() {
+    const int64_t first = pick(1, 2);
+    repeat(first, 2);
+    repeat(3 - first, 2);
+  }
+  void take() {
+    const int64_t axis = pick(1, 3);
+    if (axis != 3 && pick(0, 1) == 0 && h_ * w_ <= 200) return repeat(axis, pick(2, 3));
+    std::vector<int64_t> positions;
+    for (int64_t i = pick(1, 9); i > 0; --i) positions.push_back(pick(-extent(axis), extent(axis) - 1));
+    take(axis, positions);
+  }
+  void slice() {
+    std::vector<int64_t> begins = {0}, ends = {1}, steps = {1};
+    for (int64_t axis = 1; axis <= 3; ++axis) {
+      const int64_t begin = pick(0, extent(axis) - 1), end = pick(begin + 1, extent(axis));
+      const int64_t step = axis == 3 ? 1 : pick(1, 3);
+      begins.push_back(begin), ends.push_back(end), steps.push_back(step);
+      extent(axis) = (end - begin + step - 1) / step;
+    }
+    emit("strided_slice(" + value_ + ", begin=" + list(begins) + ", end=" + list(ends) +
+         ", strides=" + list(steps) + ")");
+  }
+  void pad() {
+    std::string widths = "[[0, 0]";
+    for (int64_t axis = 1; axis <= 3; ++axis) {
+      const int64_t before = pick(0, 3), after = pick(0, 3);
+      widths += ", " + list({before, after});
+      extent(axis) += before + after;
+    }
+    emit("nn.pad(" + value_ + ", " + zero_point() + "f, pad_width=" + widths + "])");
+  }
+  void transpose() {
+    std::vector<int64_t> axes = {1, 2, 3}, extents;
+    std::swap(axes[0], axes[static_cast<size_t>(pick(0, 2))]);
+    std::swap(axes[1], axes[static_cast<size_t>(pick(1, 2))]);
+    for (const int64_t axis : axes) extents.push_back(extent(axis));
+    h_ = extents[0], w_ = extents[1], c_ = extents[2];
+    axes.insert(axes.begin(), 0);
+    emit("transpose(" + value_ + ", axes=" + list(axes) + ")");
+  }
+  // Two parts, clamped, in the other order.
+  void parts() {
+    const int64_t axis = pick(1, 3);
+    if (extent(axis) == 1) return transpose();
+    emit("split(" + value_ + ", indices_or_sections=[" + std::to_string(pick(1, extent(axis) - 1)) +
+         "], axis=" + std::to_string(axis) + ")");
+    const std::string split = value_;
+    emit("clip(" + split + ".0, a_min=" + (is_unsigned_ ? "10f" : "-100f") + ", a_max=90f)");
+    emit("concatenate((" + split + ".1, " + value_ + "), axis=" + std::to_string(axis) + ")");
+  }
+  void softmax() {
+    emit("qnn.softmax(" + value_ + ", " + scale() + ", " + zero_point() + ", 0.00390625f, " +
+         (is_unsigned_ ? "0" : "-128") + ", axis=-1, contract=\"tfl2\")");
+  }
+
+  void transposed_convolution() {
+    const int64_t stride = pick(1, 2), kh = pick(1, 5), kw = pick(1, 5);
+    const int64_t top = pick(0, kh - 1), left = pick(0, kw - 1);
+    const auto output = [&](int64_t in, int64_t kernel, int64_t before) {
+      return std::max<int64_t>(1, (in - 1) * stride + kernel - before - pick(0, kernel - 1) + pick(0, 1));
+    };
+    const int64_t h = output(h_, kh, top), w = output(w_, kw, left);
+    const std::string attributes =
+        "strides=" + list({stride, stride}) + ", crop=" + list({top, left}) + ", output_size=" + list({h, w});
+    convolution(false, kh, kw, pick(1, 30), attributes, pick(0, 3) == 0, "qnn.conv2d_transpose");
+    h_ = h, w_ = w;
   }
 
   // "strides=..., padding=..."; sets the extents of the result.
@@ -142,7 +249,7 @@ class Network {
   }
   // is_mixed: from uint8 to int8, or the other way.
   void convolution(bool is_depthwise, int64_t kh, int64_t kw, int64_t out, const std::string& window_text,
-                   bool is_mixed = false) {
+                   bool is_mixed = false, const std::string& op = "qnn.conv2d") {
     const int64_t in = is_depthwise ? 1 : c_;
     const std::string in_zero_point = zero_point();
     if (is_mixed) is_unsigned_ = !is_unsigned_;
@@ -153,11 +260,11 @@ class Network {
                                          is_unsigned_ ? 0 : -127, is_unsigned_ ? 255 : 127);
     const std::string in_scale = scale(), out_zero_point = zero_point();
     const std::string weight_scale = is_per_channel ? scales(out) : scale();
-    const std::string groups = is_depthwise ? ", groups=" + std::to_string(c_) : "";
-    emit("qnn.conv2d(" + value_ + ", " + weights + ", " + in_zero_point + ", " +
-         (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " + window_text +
-         groups + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\", name=\"layer" + std::to_string(count_) +
-         "\")");
+    std::string attributes = window_text + (is_depthwise ? ", groups=" + std::to_string(c_) : "");
+    if (op == "qnn.conv2d") attributes += ", data_layout=\"NHWC\", kernel_layout=\"OHWI\"";
+    emit(op + "(" + value_ + ", " + weights + ", " + in_zero_point + ", " +
+         (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " + attributes +
+         ", name=\"layer" + std::to_string(count_) + "\")");
     emit("nn.bias_add(" + value_ + ", " + constant(std::to_string(out), "int32", out, -40000, 40000) +
          ", axis=3)");
     const std::string product = is_per_channel ? scales(out) : scale();

@@ -286,29 +286,15 @@ namespace {
 constexpr std::initializer_list<format::Contract> kSoftmaxContracts = {format::Contract_TFL2,
                                                                        format::Contract_F32E};
 
-// Differences to the maximum are Q5.26.
-constexpr int32_t kSoftmaxIntegerBits = 5;
 constexpr const char* kScaleTimesBeta = "its input's scale times beta";
-
-struct InputScaling {
-  int32_t multiplier;
-  int32_t left_shift;
-  int32_t diff_min;
-};
 
 // factor: what a unit of the input is in the exponent; what: its name, in the error of one that TFLite
 // refuses.
-InputScaling input_scaling(double factor, const char* what) {
-  constexpr double kMaxMultiplier = 2147483647.0;  // 2^31 - 1
-  const double real = factor * static_cast<double>(1 << (31 - kSoftmaxIntegerBits));
-  if (!(real > 1.0)) {
+layer::SoftmaxScaling input_scaling(double factor, const char* what) {
+  const std::optional<layer::SoftmaxScaling> scaling = layer::softmax_scaling(factor);
+  if (!scaling)
     refuse(cat(what, " is ", static_cast<float>(factor), ", expected more than 2^-26 (1.4901161e-08)"));
-  }
-  const QuantizedMultiplier quantized = quantize_multiplier(real < kMaxMultiplier ? real : kMaxMultiplier);
-  // The largest difference whose shifted value is at most 31 in Q5.26.
-  const int64_t radius =
-      (int64_t{(1 << kSoftmaxIntegerBits) - 1} << (31 - kSoftmaxIntegerBits)) >> quantized.shift;
-  return {quantized.multiplier, quantized.shift, static_cast<int32_t>(-radius)};
+  return *scaling;
 }
 
 struct SoftmaxOutput {
@@ -326,7 +312,7 @@ SoftmaxParams tfl2_params(const Lowering& lowering, const ir::Node& node, ir::DT
   if (output.scale != 1.0f / 256.0f || output.zero_point != dtype.min()) {
     refuse("its output must have scale 1/256 and zero point " + std::to_string(dtype.min()));
   }
-  const InputScaling scaling = input_scaling(
+  const layer::SoftmaxScaling scaling = input_scaling(
       static_cast<double>(static_cast<float>(op::attr_float(node, "beta"))) *
           static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")),
       kScaleTimesBeta);
@@ -418,7 +404,7 @@ LogSoftmaxParams log_softmax_params(const Lowering& lowering, const ir::Node& no
   const auto zero_point = static_cast<int32_t>(lowering.type(node.results[0]).dtype.max());
   if (output.scale != 1.0f / 16.0f || output.zero_point != zero_point)
     refuse(cat("its output must have scale 1/16 and zero point ", zero_point));
-  const InputScaling scaling = input_scaling(
+  const layer::SoftmaxScaling scaling = input_scaling(
       static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale")),
       "its input's scale");
   // What a unit of Q5.26 is in units of the input: below 1, as TFLite demands, for float32 above 2^-26.
@@ -479,7 +465,7 @@ Softmax16Params softmax16_params(const ir::Node& node, bool is_wide) {
         layer::checked_multiplier(scale * beta / (10.0 / 65535.0), "input and exponent");
     return {.input_multiplier = multiplier.multiplier, .input_shift = multiplier.shift};
   }
-  const InputScaling scaling =
+  const layer::SoftmaxScaling scaling =
       input_scaling(static_cast<double>(static_cast<float>(beta)) * scale, kScaleTimesBeta);
   return {.input_multiplier = scaling.multiplier,
           .input_shift = scaling.left_shift,
