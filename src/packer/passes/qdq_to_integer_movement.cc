@@ -63,8 +63,9 @@ PostValue dequantized_like(const RewriteContext& context, const Dequantize& dequ
                              std::move(attrs), dequantize.node.name());
 }
 
-// The integer that stands for the float exactly; nullopt: none does.
+// The integer that stands for the float exactly; nullopt: none does, as for -0.
 std::optional<int32_t> exact_integer(float value, const Dequantize& dequantize, ir::DType dtype) {
+  if (value == 0.0f && std::signbit(value)) return std::nullopt;
   const Quantized quantized = Quantizer{dequantize.scale, dequantize.zero_point, dtype}(value);
   const double steps = static_cast<double>(quantized.value) - dequantize.zero_point;
   if (quantized.saturated || static_cast<float>(steps) * dequantize.scale != value) return std::nullopt;

@@ -23,6 +23,12 @@ TEST(QdqMovement, DequantiseSinksThroughAChainInOneVisit) {
             "%4 = qnn.dequantize(%3, 0.5f, 3);\n%4\n");
 }
 
+TEST(QdqMovement, NoIntegerStandsForNegativeZero) {
+  EXPECT_EQ(lower(kInt8, kDequantize + "  nn.pad(%0, -0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])\n"),
+            "unchanged");
+  EXPECT_EQ(lower(kInt8, kDequantize + "  clip(%0, a_min=-0f, a_max=inff)\n"), "unchanged");
+}
+
 TEST(QdqMovement, APadValueMustBeExact) {
   const auto pad = [](const std::string& value) {
     return kDequantize + "  nn.pad(%0, " + value +

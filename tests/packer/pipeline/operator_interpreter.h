@@ -112,7 +112,7 @@ class OperatorInterpreter : public Interpreter {
     const ir::DType from = in(node, 0).dtype, to = function_.type(node.results[0]).dtype;
     return one(node, [&](double x) {
       if (to == ir::kBool) return x != 0 ? 1.0 : 0.0;
-      if (to == ir::kFloat32) return f32(x);
+      if (to == ir::kFloat32) return from == ir::kFloat32 ? x : f32(x) + 0.0;  // integers have no -0
       if (from == ir::kFloat32) return std::isnan(x) ? 0.0 : saturate(std::trunc(x), to) + 0.0;
       return wrapped(static_cast<int64_t>(x), to);
     });
