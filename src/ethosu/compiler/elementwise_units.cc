@@ -161,8 +161,8 @@ Unit read_mul_unit(const Candidate& c) {
   k.ifm2.zero_point = zero_point_operand(c, node, 5);
   k.ofm.zero_point = zero_point_operand(c, node, 7);
   k.has_scale = true;
-  const auto scale = [&](size_t operand) { return static_cast<double>(scale_operand(c, node, operand)); };
-  k.ofm_scale = scale_of(layer::checked_multiplier(scale(2) * scale(4) / scale(6)));
+  const auto scale = [&](size_t operand) { return scale_operand(c, node, operand); };
+  k.ofm_scale = scale_of(layer::product_multiplier(scale(2), scale(4), scale(6)));
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0], node.operands[1]};

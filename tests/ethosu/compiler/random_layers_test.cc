@@ -393,6 +393,16 @@ TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
   EXPECT_GT(counts.in_rows, num_layers() / 6);
 }
 
+// The scales' product over the output's is 0.5 in float32, in which the reference computes it, and less in
+// float64: every odd product would be rounded otherwise.
+TEST(EthosuProducts, ScalesAreMultipliedInFloat32) {
+  Counts counts;
+  run("def @main(%x: Tensor[(1, 16, 16, 64), int8], %y: Tensor[(1, 16, 16, 64), int8]) {\n"
+      "  %0 = qnn.mul(%x, %y, 0.001f, 0, 0.009f, 0, 0.000018f, 0, contract=\"tfl2\");\n  %0\n}\n",
+      "ethos-u55-128", 1, &counts);
+  EXPECT_EQ(counts.placed, 1u);
+}
+
 // Rows of the second convolution, or of the fourth, read nothing but padding.
 TEST(EthosuLayersInRows, RowsThatLieInPaddingGiveTheReferencesBytes) {
   Counts counts;
