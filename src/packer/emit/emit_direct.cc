@@ -486,17 +486,11 @@ class DirectCalls {
     }
   }
 
-  // Where inputs or outputs are. An output may be a constant.
+  // Where inputs or outputs are.
   void find_places(const char* what, const flatbuffers::Vector<uint32_t>* tensors,
                    std::vector<std::string>* places) {
     for (uint32_t i = 0; i < format::count_of(tensors); ++i) {
       const uint32_t tensor = tensors->Get(i);
-      const std::string name = cat(what, i);
-      if (view_.is_constant(tensor)) {
-        const ArgsField bytes = {"bytes", "void", ArgsField::kInput, 1, 1, 0, true, 1};
-        places->push_back(pointer_text(name, bytes, static_cast<const uint8_t*>(data_[tensor])));
-        continue;
-      }
       places->push_back(place_text(tensor));
       if (!places->back().empty()) continue;
       throw PackError(QPLAN_MODEL_UNSUPPORTED,
