@@ -162,6 +162,21 @@ class Firmware(unittest.TestCase):
                 self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
                 self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
 
+    def test_sums_apart_from_layers_stay_within_the_stated_stack(self):
+        name, model, input_file, expected = models()[0]
+        plan = os.path.join(BUILD, "sums.qplan")
+        run(QPLAN, "pack", model, "-o", plan, "--target", "cpu,arch=cortex-m4", "--fuse", "off")
+        inspected = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)
+        self.assertIn("add", [step["op"] for step in inspected["steps"]])
+        _, image, _ = self.build(name + "_sums", model, input_file, expected, plan)
+        done = self.start(image)
+        print(f"{name}, sums: {' '.join(done.stdout.split())}")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+        stack = inspected["memory"]["stack_bytes"]["32_bit"]
+        self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
+        self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
+
     def test_cascades_start_in_little_memory_within_the_stated_stack(self):
         """Activations without room for the tensor table, and with room for it, but none for what init shares."""
         for height, width, has_table in ((12, 6, False), (20, 8, True)):
