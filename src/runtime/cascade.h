@@ -100,7 +100,7 @@ StepView cascade_layer(const StepView& cascade, uint32_t index);
 // The same with the cascade's parameters at hand.
 StepView cascade_layer(const StepView& cascade, const format::CascadeParams& params, uint32_t index);
 // The input of a layer whose rows come and go: the tile before it; of the first layer an activation.
-// num_inputs of the layer where there is none.
+// num_inputs of the layer if no input of it moves.
 uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family);
 
 // Whether a layer, neither the first nor the last, computes in the place of the tile before it, which then

@@ -101,7 +101,7 @@ namespace {
 
 constexpr uint32_t kMaxValueBytes = 31;
 
-// The value of a key among "key=value,key=value"; "" where there is none.
+// The value of a key among "key=value,key=value"; "" where the key is missing.
 struct Value {
   char text[kMaxValueBytes + 1] = {};
 

@@ -13,7 +13,7 @@ namespace {
 
 using format::PlanView;
 
-// place_regions, or null where there are none.
+// place_regions, or null where the plan has no regions.
 using PlaceRegions = void (*)(const SessionOptions& options, uint8_t* memory, Session* session);
 
 // One need per ARENA and DEVICE bank; the first ARENA bank is the session's own.

@@ -30,7 +30,7 @@ struct WorkerPool {
   uint32_t is_uneven = 0;
   void* user = nullptr;
   void (*parallel_for)(void* user, uint32_t count, void (*task)(void* ctx, uint32_t index, uint32_t worker),
-                       void* ctx) = nullptr;  // null where there is none
+                       void* ctx) = nullptr;  // null: one thread
 };
 
 // The caller's config with defaults in place; every pointer and count in it is usable.

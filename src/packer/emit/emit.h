@@ -63,7 +63,7 @@ std::string area_arrays(const format::PlanView& view, const EmitOptions& options
 // Bytes as expressions of C, by the size of pointers.
 struct HeaderFigures {
   std::string memory_32_bit, memory_64_bit;  // bytes that are the model's own
-  std::string arena_32_bit, arena_64_bit;    // bytes of the shared arena; empty: there is none
+  std::string arena_32_bit, arena_64_bit;    // bytes of the shared arena; empty without a shared arena
 };
 // The header: sizes, descriptors of inputs and outputs, the functions.
 std::string header_text(const format::PlanView& view, const EmitOptions& options,
@@ -73,7 +73,7 @@ std::string upper_case(const std::string& name);
 std::string define_by_width(const std::string& macro, const std::string& bits_32, const std::string& bits_64);
 // Throws for what is no identifier.
 void check_name(const std::string& name);
-// What the model's source includes of its arena, and the assertion that it fits; "" where there is none.
+// What the model's source includes of its arena, and the assertion that it fits; "" without an arena.
 std::string arena_include(const EmitOptions& options);
 std::string arena_assert(const EmitOptions& options);
 // The model among those of its arena: "ARENA_MODEL_KWS".

@@ -408,7 +408,7 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
                 options.name, "_reset_state(void);\n");
   }
   text += cat("/* The bytes of an output, until the next run",
-              has_arena ? " or call of _input; NULL where there is none" : "", ". */\nconst void *",
+              has_arena ? " or call of _input; NULL when they are gone" : "", ". */\nconst void *",
               options.name, "_output(uint32_t index);\n");
   text += cat("\n/* What the program relies on. */\ntypedef char ", options.name,
               "_is_for_bytes_of_8_bits[((uint8_t)-1 == 255u && sizeof(float) == 4u) ? 1 : -1];\n");

@@ -197,7 +197,7 @@ struct OpDef {
   size_t (*num_results)(const ir::Node& node) = nullptr;
   // The shape of the weights, where attributes and other shapes leave one choice; null for the others.
   std::optional<ir::Shape> (*weight_shape)(const ir::Node& node, const KnownShapes& known) = nullptr;
-  // Fills in attributes that Relay leaves to the operands' types; null: there are none.
+  // Fills in attributes that Relay leaves to the operands' types; null: Relay leaves none out.
   void (*complete)(ir::Node* node, std::span<const ir::TensorType> operands) = nullptr;
 };
 

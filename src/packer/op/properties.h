@@ -12,7 +12,7 @@
 
 namespace qplan::op {
 
-// The attribute with the role; null when there is none.
+// The attribute with the role; null if the operator has no such attribute.
 const AttrDef* attr_with(const OpDef* op, AttrRole role);
 inline bool has_contract(const OpDef* op) { return attr_with(op, AttrRole::kContract) != nullptr; }
 

@@ -134,7 +134,7 @@ class Annotator {
     }
   }
 
-  // An inner node whose result something else reads too; empty when there is none.
+  // An inner node whose result something else reads too; empty if each is read inside alone.
   std::string read_elsewhere(const std::vector<uint32_t>& nodes) const {
     for (const uint32_t inner : nodes) {
       if (inner == nodes.back()) continue;

@@ -126,7 +126,7 @@ std::optional<Bias> read_bias(const RewriteContext& context, const FloatLayer& l
 }
 
 // The smallest of the doubled scales with which the bias is at most 2^30 steps: only for weights that are 0
-// with any scale. Not finite where there is none.
+// with any scale. Not finite if no scale does.
 float scale_for_bias(const FloatLayer& layer, float weight_scale, double bias) {
   constexpr double kMostSteps = 1 << 30;
   const auto steps = [&] {

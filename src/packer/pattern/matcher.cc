@@ -53,7 +53,7 @@ bool equal_attr(const ir::AttrValue& a, const ir::AttrValue& b) {
   return a == b || number(a) == number(b);
 }
 
-// The attribute or its fallback; null when there is none.
+// The attribute or its fallback; null without either.
 const ir::AttrValue* find_attr(const ir::Node& node, std::string_view name) {
   if (const ir::AttrValue* value = node.attrs.find(name)) return value;
   if (node.op == nullptr) return nullptr;

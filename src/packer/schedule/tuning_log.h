@@ -42,7 +42,7 @@ class TuningLog {
   // count only if the key has no other lines. The default schedule if the key has no line. A line that sets a
   // knob or value this build does not have is skipped, with a warning.
   target::StepSchedule fastest(const std::string& key, uint16_t kernel, const LogFunction& log);
-  // The shortest time among the lines with the key, in ns; nullopt where there is none.
+  // The shortest time among the lines with the key, in ns; nullopt if no line has it.
   std::optional<uint64_t> shortest_ns(const std::string& key) const;
   // Whether there are lines with keys that begin so.
   bool has_keys_of(std::string_view prefix) const;

@@ -251,7 +251,7 @@ std::string summary(const Composite& composite, std::string_view note = "");
 const TargetKind* find_kind(std::span<const TargetKind> kinds, std::string_view name);
 Target make_named_target(const TargetText& text, const std::optional<MemorySizes>& memories,
                          const KnownTargets& known);
-// Adds the CPU where there is none; refuses names that are there twice.
+// Adds the CPU if it is missing; refuses names that are there twice.
 std::vector<Target> complete_list(std::vector<Target> targets, const KnownTargets& known);
 
 // The CPU: the one kind that this room brings itself.

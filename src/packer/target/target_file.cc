@@ -30,7 +30,7 @@ std::string read_text(const Json& object, const char* key) {
   return object[key].get<std::string>();
 }
 
-// kind: null where the target is none of the packer's own, which has no memories to set.
+// kind: null where the target is not the packer's own: it has no memories to set.
 std::optional<MemorySizes> read_memories(const Json& object, const TargetKind* kind) {
   if (!object.contains("memories")) return std::nullopt;
   MemorySizes sizes;

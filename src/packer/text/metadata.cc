@@ -160,7 +160,7 @@ const Json& element(const Json& array, const Json& index, const char* what) {
   return array[index.get<size_t>()];
 }
 
-// The node of `nodes` that holds the constants' indices; null when there are none.
+// The node of `nodes` that holds the constants' indices; null without constants.
 const Json* constant_array(const Json& nodes, const Json& root) {
   const Json& keys = member(root, "keys");
   const Json& data = member(root, "data");

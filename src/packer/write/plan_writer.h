@@ -19,7 +19,7 @@ struct PlanNames {
   bool strip = false;              // none at all
   std::string source = {};         // base name of the model file
   std::string source_digest = {};  // its SHA-256, hexadecimal
-  std::string explain = {};        // JSON of the placement; empty: there is none
+  std::string explain = {};        // JSON of the placement; empty if it is not known
   std::string metadata = {};       // JSON of what the model says of inputs and outputs; empty: nothing
 };
 

@@ -228,7 +228,7 @@ qplan_status bind(const StepView& step, bool checked, CustomArgs& args, Error* e
   return QPLAN_OK;
 }
 
-// What the operator says of itself; the bytes of its tensors where there is none to ask.
+// What the operator says of itself; the bytes of its tensors where it cannot be asked.
 uint64_t work(const CustomArgs& args) {
   uint64_t bytes = 1;
   for (uint32_t i = 0; i < args.step.num_inputs(); ++i) bytes += args.step.input(i).size_bytes;

@@ -18,7 +18,7 @@ constexpr const qplan::KernelFamily* kReferenceFamilies[] = {
 #undef QPLAN_KERNEL
 };
 
-// Families that compute on float32. What converts between float32 and 8 bits is none of them.
+// Families that compute on float32. Conversions between float32 and 8 bits do not count.
 constexpr bool computes_on_floats(uint32_t id) {
   return id == qplan::kKernel_float_conv2d || id == qplan::kKernel_float_pool2d ||
          id == qplan::kKernel_float_binary || id == qplan::kKernel_float_unary ||

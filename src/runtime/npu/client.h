@@ -56,7 +56,7 @@ void terminate_text(Record* record) {
 inline const char* text_or_status(const char* text, qplan_npu_status status) {
   return text[0] != '\0' ? text : npu_status_text(status);
 }
-// On the platform's clock; 0 where there is none.
+// On the platform's clock; 0 where the platform has no clock.
 uint64_t now_ns(const Session& session);
 
 // ---- load.cc ----

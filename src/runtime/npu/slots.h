@@ -69,7 +69,7 @@ bool check_slot(const Binds& binds, const char* driver, uint32_t slot, const qpl
 //   uint32_t slot(b), format::NpuUse use(b)
 //   uint64_t size(b)              bytes of the buffer
 //   uint64_t bytes_read(b)        of an output: up to the last byte that the plan reads
-//   uint64_t address(b)           the device's; 0 while there is none
+//   uint64_t address(b)           the device's; 0 before it is known
 template <typename Binds>
 qplan_npu_status check_slots(const qplan_npu_driver& driver, qplan_npu_device device,
                              qplan_npu_program program, const Binds& binds, uint32_t* alignment,

@@ -34,7 +34,7 @@ using layer::is_8_bit;
 using layer::is_quantized;
 
 // The qnn.conv2d or qnn.dense that made an int32 value, and the constants that were added after it; null
-// where there is none.
+// where another node made it.
 struct AccumulatorSource {
   const ir::Function* function = nullptr;
   const ir::Node* product = nullptr;

@@ -189,7 +189,7 @@ bool is_exact(const ChannelRequantization& channel, format::FloatEpilogue form, 
   return is_exact_at(form, c, thresholds);
 }
 
-// The middle of the offsets that suit the scale, within rounding. False: there are none.
+// The middle of the offsets that suit the scale, within rounding. False: no offset suits it.
 bool middle_offset(const ChannelRequantization& channel, format::FloatEpilogue form,
                    const Thresholds& thresholds, FloatConstants* constants) {
   const auto scale = static_cast<double>(constants->scale);

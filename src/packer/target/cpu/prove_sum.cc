@@ -47,7 +47,8 @@ Outputs all_outputs(const SumRequantization& sum) {
 // What a multiplier with a left shift of `left_shift` bits before it stands for.
 double real_multiplier(const QuantizedMultiplier& m) { return std::ldexp(m.multiplier, m.shift - 31); }
 
-// The middle of the offsets with which the real sum is nearest to every output; false where there are none.
+// The middle of the offsets with which the real sum is nearest to every output; false where no offset does
+// it.
 bool middle_offset(const SumRequantization& sum, const Outputs& outputs, SumConstants* constants) {
   const double scale1 = constants->scale1, scale2 = constants->scale2;
   double lowest = -kMaxOffset, highest = kMaxOffset;

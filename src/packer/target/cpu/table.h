@@ -37,7 +37,7 @@ std::string refusal_of(const Read& read) {
   return "";
 }
 
-// The node sequence's first node, or the first one with this operator; null where there is none.
+// The node sequence's first node, or the first one with this operator; null where no node has it.
 const ir::Node* node_of(const Matched& match, std::string_view op = {});
 
 // The prefixes below are those of ids: "cpu.conv2d.".

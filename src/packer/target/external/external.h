@@ -80,7 +80,7 @@ std::string status_text(qplan_npu_status status);
 // Targets from outside the tree: shared libraries that describe a device (include/qplan/npu_target.h).
 
 // The description in a library, and its driver. It stays loaded until the process ends. PackError
-// (QPLAN_INVALID_ARGUMENT, or QPLAN_FILE_ERROR) where there is none that this packer can use, or where it is
+// (QPLAN_INVALID_ARGUMENT, or QPLAN_FILE_ERROR) where this packer cannot use it, or where it is
 // named as one of `own`.
 Library load_library(const std::string& path, std::span<const TargetKind> own);
 
