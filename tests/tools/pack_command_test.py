@@ -180,6 +180,14 @@ class Reports(CommandTest):
         for line in lines[2:4]:
             self.assertRegex(line, r"^  \S")
 
+    def test_float_models_are_told_how_to_be_quantised(self):
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 4), float32]) { nn.relu(%x) }")
+        told = run("pack", relay, "-o", self.folder / "float.qplan")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        for words in ("the model is not quantised", "representative dataset", "quantize_static"):
+            self.assertIn(words, told.stderr)
+        self.assertNotIn("not quantised", run("pack", DIGITS, "-o", self.folder / "quantised.qplan").stderr)
+
     def test_long_paths_are_whole_in_errors_of_models(self):
         folder = self.folder / ("d" * 200) / ("e" * 100)
         folder.mkdir(parents=True)

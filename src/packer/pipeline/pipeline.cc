@@ -57,7 +57,7 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
 void tell_of_floats(const ir::Function& canonical, const pipeline::Observer& observer) {
   if (passes::is_float_network(canonical)) {
     observer.log(
-        QPLAN_LOG_INFO,
+        QPLAN_LOG_WARNING,
         "the model is not quantised: everything is computed in float32. Weights of 8 bits take a quarter "
         "of the bytes, and integer kernels are faster; to quantise it, use the TFLite converter with a "
         "representative dataset, or quantize_static of onnxruntime.quantization");
