@@ -36,9 +36,9 @@ TEST(HostDriver, ALibraryThatIsNoneSaysWhichAndWhy) {
   text = refusal(library("no_entry"), QPLAN_DRIVER_MISSING);
   EXPECT_TRUE(has(text, "exports no 'qplan_npu_driver_entry'")) << text;
   text = refusal(library("other_major"), QPLAN_DRIVER_MISSING);
-  EXPECT_TRUE(has(text, "driver ABI 2.1, expected 1.1")) << text;
+  EXPECT_TRUE(has(text, "driver ABI 2.2, expected 1.2")) << text;
   text = refusal(library("refuses"), QPLAN_DRIVER_MISSING);
-  EXPECT_TRUE(has(text, "does not serve driver ABI 1.1")) << text;
+  EXPECT_TRUE(has(text, "does not serve driver ABI 1.2")) << text;
   text = refusal(library("short_table"), QPLAN_DRIVER_MISSING);
   EXPECT_TRUE(has(text, "table of 16 bytes")) << text;
   text = refusal(library("missing_function"), QPLAN_DRIVER_MISSING);
