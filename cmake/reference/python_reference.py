@@ -6,10 +6,12 @@ usage: python_reference.py PACKAGE_ROOT      prints the page; PACKAGE_ROOT: the 
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
 import textwrap
+import types
 
 HEAD = """# Python reference
 
@@ -171,6 +173,8 @@ def module_lines(name, title, seen):
 
 def page(root):
     sys.path.insert(0, root)
+    if importlib.util.find_spec("torch") is None:  # functions that nobody calls need no more than its name
+        sys.modules["torch"] = types.ModuleType("torch")
     seen = set()
     parts = [HEAD.rstrip("\n")]
     for name, title in MODULES:
