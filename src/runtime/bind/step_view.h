@@ -51,7 +51,8 @@ struct StepView {
   // The first byte of the plan's file: constants that `data` lacks have the addresses that the file gives
   // them. Where nothing has been placed in memory, other tensors have none.
   const uint8_t* file = nullptr;
-  // Tiles are ordinary entries. With `plan`: its tensors, described once for all steps; `data` comes first.
+  // Tiles are ordinary entries. With `plan`: its tensors, described once for all steps, and `data` comes
+  // first. Their shapes and sizes are not compared again: such a plan has passed open(), which compares them.
   const StepTensor* tensors = nullptr;
   // The set that the families' operators (custom.cc) come from; null where nothing is run.
   const qplan_kernel_set* kernels = nullptr;
