@@ -181,12 +181,15 @@ class Reports(CommandTest):
             self.assertRegex(line, r"^  \S")
 
     def test_float_models_are_told_how_to_be_quantised(self):
-        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 4), float32]) { nn.relu(%x) }")
+        relay = self.file("m.relay", b"def @main(%x: Tensor[(1, 2), float32]) {"
+                          b" nn.dense(%x, const(Tensor[(1, 2), float32], [0.5, 2])) }")
         told = run("pack", relay, "-o", self.folder / "float.qplan")
         self.assertEqual(told.returncode, 0, told.stderr)
         for words in ("the model is not quantised", "representative dataset", "quantize_static"):
             self.assertIn(words, told.stderr)
         self.assertNotIn("not quantised", run("pack", DIGITS, "-o", self.folder / "quantised.qplan").stderr)
+        without_layers = self.file("relu.relay", b"def @main(%x: Tensor[(1, 4), float32]) { nn.relu(%x) }")
+        self.succeed("pack", without_layers, "-o", self.folder / "relu.qplan")
 
     def test_long_paths_are_whole_in_errors_of_models(self):
         folder = self.folder / ("d" * 200) / ("e" * 100)

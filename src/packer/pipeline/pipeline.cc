@@ -12,6 +12,7 @@
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/memory/arena.h"
+#include "src/packer/op/properties.h"
 #include "src/packer/passes/passes.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/schedule/fuse.h"
@@ -56,6 +57,8 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
 // What is computed in float32, and how it would not be.
 void tell_of_floats(const ir::Function& canonical, const pipeline::Observer& observer) {
   if (passes::is_float_network(canonical)) {
+    const auto has_weights = [](const ir::Node& node) { return op::is_product(node.op); };
+    if (!std::ranges::any_of(canonical.nodes(), has_weights)) return;
     observer.log(
         QPLAN_LOG_WARNING,
         "the model is not quantised: everything is computed in float32. Weights of 8 bits take a quarter "
