@@ -67,6 +67,23 @@ def sources(code):
     return sorted(os.path.join(code, file) for file in os.listdir(code) if file.endswith(".c"))
 
 
+def write(folder, **texts):
+    """Writes main_c=TEXT to FOLDER/main.c, and so on; the paths, in this order."""
+    os.makedirs(folder, exist_ok=True)
+    paths = [os.path.join(folder, name.replace("_", ".")) for name in texts]
+    for path, text in zip(paths, texts.values()):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return paths
+
+
+def build(program, code, main, *options, compiler="gcc"):
+    """A program for this machine of what emit-c wrote to CODE and of MAIN; its path."""
+    run(compiler, *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, *options, main, *sources(code), LIBRARY,
+        "-Wl,--gc-sections", "-o", program)
+    return program
+
+
 def scratch_size_at(plan, step):
     """Where a plan has Function.scratch_sizes[step] of its first function: format/plan.fbs, FlatBuffers' own layout."""
     def number(kind, at):
@@ -90,14 +107,10 @@ class Native(unittest.TestCase):
         for form in FORMS:
             folder = os.path.join(BUILD, "native-" + form)
             code, _ = emit(folder, DIGITS, "cpu", "digits", form)
-            main = os.path.join(folder, "main.c")
-            with open(main, "w", encoding="utf-8") as file:
-                file.write(NATIVE_MAIN)
+            (main,) = write(folder, main_c=NATIVE_MAIN)
             for compiler in filter(shutil.which, ("gcc", "clang")):
                 with self.subTest(form=form, compiler=compiler):
-                    program = os.path.join(folder, compiler)
-                    run(compiler, *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
-                        "-ffunction-sections", "-Wl,--gc-sections", "-o", program)
+                    program = build(os.path.join(folder, compiler), code, main, "-ffunction-sections", compiler=compiler)
                     self.assertEqual(run(program, DIGIT_INPUT, binary=True), read(DIGIT_OUTPUT))
 
     def test_program_links_the_kernels_of_its_plan_alone(self):
@@ -105,12 +118,8 @@ class Native(unittest.TestCase):
             with self.subTest(form):
                 folder = os.path.join(BUILD, "native-" + form)
                 code, plan = emit(folder, DIGITS, "cpu", "digits", form)
-                main = os.path.join(folder, "main.c")
-                with open(main, "w", encoding="utf-8") as file:
-                    file.write(NATIVE_MAIN)
-                program = os.path.join(folder, "linked")
-                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
-                    "-Wl,--gc-sections", "-o", program)
+                (main,) = write(folder, main_c=NATIVE_MAIN)
+                program = build(os.path.join(folder, "linked"), code, main)
                 steps = json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"]
                 used = {step["op"] for step in steps}
                 linked = set(re.findall(r"qplan::(\w+?)_(?:ref|avx2|sse41|avxvnni|avx512vnni|dsp)::run\(", run("nm", "-C", program)))
@@ -136,12 +145,8 @@ class Native(unittest.TestCase):
                         folder = os.path.join(BUILD, "yield-" + form)
                         target = "cpu" if form == "array" else "cpu,arch=cortex-m4"
                         code, plan = emit(folder, model, target, "digits", form, "--fuse", fuse)
-                        for file, text in (("yield.h", header), ("main.c", body)):
-                            with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
-                                out.write(text)
-                        program = os.path.join(folder, "program")
-                        run("gcc", *STRICT, "-include", os.path.join(folder, "yield.h"), "-I" + os.path.join(ROOT, "include"),
-                            "-I" + code, os.path.join(folder, "main.c"), *sources(code), LIBRARY, "-o", program)
+                        yield_header, main = write(folder, yield_h=header, main_c=body)
+                        program = build(os.path.join(folder, "program"), code, main, "-include", yield_header)
                         printed = run(program, input_file, binary=True)
                         self.assertEqual(printed[:-4], read(expected))
                         steps = json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"]
@@ -163,17 +168,14 @@ class Native(unittest.TestCase):
         for name, model, input_file, expected, fuse in cases:
             folder = os.path.join(BUILD, "scratch")
             emit(folder, model, "cpu,arch=cortex-m4", "digits", "aot", "--fuse", fuse)
-            main = os.path.join(folder, "main.c")
-            with open(main, "w", encoding="utf-8") as file:
-                file.write(NATIVE_MAIN.replace("  if (digits_run() != 0) return 4;\n", "", 1))
+            (main,) = write(folder, main_c=NATIVE_MAIN.replace("  if (digits_run() != 0) return 4;\n", "", 1))
             for isa in ("reference", "dsp", "sse41"):
                 with self.subTest(name=name, fuse=fuse, isa=isa):
                     code, program = os.path.join(folder, isa), os.path.join(folder, "program")
                     shutil.rmtree(code, ignore_errors=True)
                     run(QPLAN, "emit-c", os.path.join(folder, "digits.qplan"), "-o", code, "--name", "digits", "--aot",
                         "--isa", isa)
-                    run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
-                        "-Wl,--gc-sections", "-o", program)
+                    build(program, code, main)
                     self.assertEqual(run(program, input_file, binary=True), read(expected))
 
     def test_scratch_beyond_that_of_the_plan_is_an_error(self):
@@ -253,11 +255,7 @@ int main(int argc, char **argv) {
 class States(unittest.TestCase):
     def test_runs_go_on_from_each_other_until_a_reset(self):
         folder = os.path.join(BUILD, "states")
-        os.makedirs(folder, exist_ok=True)
-        model, main = os.path.join(folder, "states.relay"), os.path.join(folder, "main.c")
-        for path, text in ((model, STATES_MODEL), (main, STATES_MAIN)):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+        model, main = write(folder, states_relay=STATES_MODEL, main_c=STATES_MAIN)
         inputs, expected = [], b""
         s, t = [1, 2, 3, 4], [5] * 4
         for i, x in enumerate(([1, 2, 3, 4], [-9, 8, -7, 6], [0, 0, 0, 0], None, [1, 1, 1, 1])):
@@ -277,9 +275,7 @@ class States(unittest.TestCase):
                 code, plan = emit(os.path.join(folder, form), model, "cpu", "states", form)
                 states = json.loads(run(QPLAN, "inspect", plan, "--json"))["states"]
                 self.assertEqual([state["in_place"] for state in states], [False, True])
-                program = os.path.join(folder, form, "program")
-                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY, "-o",
-                    program)
+                program = build(os.path.join(folder, form, "program"), code, main)
                 self.assertEqual(run(program, *inputs, binary=True), expected)
 
 
@@ -315,19 +311,13 @@ int main(void) {
 class Constants(unittest.TestCase):
     def test_outputs_that_are_constants_have_their_bytes_after_each_run(self):
         folder = os.path.join(BUILD, "constants")
-        os.makedirs(folder, exist_ok=True)
-        model, main = os.path.join(folder, "constants.relay"), os.path.join(folder, "main.c")
-        for path, text in ((model, CONSTANTS_MODEL), (main, CONSTANTS_MAIN)):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+        model, main = write(folder, constants_relay=CONSTANTS_MODEL, main_c=CONSTANTS_MAIN)
         constant = struct.pack("<4b", 1, -2, 127, -128)
         expected = constant + bytes([10] * 4) + struct.pack("<3f", 0.5, -2, 1e30) + constant + struct.pack("<2i", -2 ** 31, 7)
         for form in FORMS:
             with self.subTest(form):
                 code, _ = emit(os.path.join(folder, form), model, "cpu", "constants", form)
-                program = os.path.join(folder, form, "program")
-                run("gcc", *STRICT, "-I" + os.path.join(ROOT, "include"), "-I" + code, main, *sources(code), LIBRARY,
-                    "-Wl,--gc-sections", "-o", program)
+                program = build(os.path.join(folder, form, "program"), code, main)
                 self.assertEqual(run(program, binary=True), 2 * expected)
 
 
@@ -356,10 +346,7 @@ int main(void) {
 class Floats(unittest.TestCase):
     def test_floats_are_quantised_half_away_from_zero_and_clamped(self):
         folder = os.path.join(BUILD, "floats")
-        os.makedirs(folder, exist_ok=True)
-        main = os.path.join(folder, "main.c")
-        with open(main, "w", encoding="utf-8") as file:
-            file.write(FLOATS_MAIN)
+        (main,) = write(folder, main_c=FLOATS_MAIN)
         # value: how many halves it is, rounded half away from zero
         cases = [(0.0, 0), (0.25, 1), (-0.25, -1), (0.2499999850988388, 0), (0.75, 2), (-0.75, -2), (1.0, 2), (20.25, 41),
                  (-20.3, -41), (63.0, 126), (65.0, 130), (-64.0, -128), (1e9, 10 ** 9), (-1e9, -10 ** 9),

@@ -58,7 +58,7 @@ class RegionJob : public JobReader {
   ~RegionJob() = default;
 
   bool directive(const std::vector<std::string_view>& words) final;
-  // A line that is none of the above.
+  // A line with another first word than these.
   virtual bool other_directive(const std::vector<std::string_view>& words) { return unknown_line(words[0]); }
 
   // In this order. Each sets fault_ and returns false.
