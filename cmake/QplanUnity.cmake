@@ -17,6 +17,12 @@ if(QPLAN_BUILD_TESTS OR QPLAN_FUZZ_TARGETS)
   set(default_unity_size 6)
 endif()
 set(QPLAN_UNITY_SIZE ${default_unity_size} CACHE STRING "At most so many files are compiled at a time")
+# The runtime's files are objects of their own, so that programs link what they use. Where everything is compiled once they
+# read the plan's schema precompiled; developers go without: a change of a header would compile everything.
+set(QPLAN_PRECOMPILES_SCHEMA FALSE)
+if(QPLAN_BUILD_PACKER AND QPLAN_UNITY AND QPLAN_UNITY_SIZE GREATER_EQUAL 48 AND NOT QPLAN_FUZZ_TARGETS)
+  set(QPLAN_PRECOMPILES_SCHEMA TRUE)
+endif()
 
 function(qplan_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER" "SIZE" "SKIP")
