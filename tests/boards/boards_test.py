@@ -23,8 +23,8 @@ BEST_ISA = {"cortex-a53": "neon", "neoverse-n1": "dotprod", "cortex-a76": "dotpr
             "rv64,v=true,vext_spec=v1.0,vlen=128": "rvv", "rv64,v=true,vext_spec=v1.0,vlen=256": "rvv"}
 # The one with all instruction sets.
 BEST_CPU = {"aarch64": "max", "riscv64": CPUS[-1]}[ARCH]
-# What every program gets from its compiler: RV64GC has no instruction that counts leading zeros or swaps bytes.
-COMPILERS_OWN = {"aarch64": (), "riscv64": ("__(clzdi2|bswapsi2)",)}[ARCH]
+# What every program gets from its compiler: RV64GC has no instruction that counts zeros at either end or swaps bytes.
+COMPILERS_OWN = {"aarch64": (), "riscv64": ("__(c[lt]zdi2|bswapsi2)",)}[ARCH]
 SMALL = ("kws_ref_model", "person_detect", "pretrainedResnet_quant", "ad01_int8")
 EVERY = SMALL + ("mobilenet_v1_0.25_128_quant", "mobilenet_v1_0.75_192_quant", "mobilenet_v2_1.0_224_quant",
                  "tf2_mobilenet_v2_1.0_224_ptq", "deeplabv3_mnv2_dm05_pascal_quant")
