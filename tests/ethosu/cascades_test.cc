@@ -71,17 +71,20 @@ TEST(EthosuCascades, GiveTheGoldenBytesInLessMemory) {
       // All inputs and outputs of layers of kws are equally large.
       EXPECT_LE(least, model.starts_with("kws") ? whole : whole * 3 / 4);
       EXPECT_LE(run(model, config, ",sram=" + std::to_string(some)), some);
-      EXPECT_EQ(device_bytes(packed(model, config + ",sram=" + std::to_string(2 * whole))), whole);
+      // With room for all values there are no cascades; copies of weights may take the rest.
+      EXPECT_LE(run(model, config, ",sram=" + std::to_string(2 * whole)), 2 * whole);
     }
   }
 }
 
+// The second one has two regions.
 TEST(EthosuCascades, MobileNetV2FitsTheMemoryThatArmsCompilerNeeds) {
-  const std::string model = "mobilenet_v2_1.0_224_quant.tflite";
   const auto goldens = golden_cases("A");
-  if (goldens.find(model) == goldens.end()) GTEST_SKIP() << qplan::testing::kNoDataDirectory;
-  (void)run(model, "ethos-u55-128", "");
-  EXPECT_LE(run(model, "ethos-u55-128", ",sram=384K"), 384u * 1024);
+  for (const std::string model :
+       {"mobilenet_v2_1.0_224_quant.tflite", "tf2_mobilenet_v2_1.0_224_ptq.tflite"}) {
+    if (goldens.find(model) == goldens.end()) GTEST_SKIP() << qplan::testing::kNoDataDirectory;
+    EXPECT_LE(run(model, "ethos-u55-128", ",sram=384K"), 384u * 1024);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "src/ethosu/isa/payload.h"
 #include "src/ethosu/sim/machine.h"
 #include "src/packer/import/tflite/tflite_subset_generated.h"
+#include "tests/ethosu/compiler/simulate.h"
 #include "tests/models/golden_data.h"
 
 namespace qplan::ethosu::testing {
@@ -75,12 +76,6 @@ inline CompiledModel read_compiled_model(const std::vector<uint8_t>& file) {
   return result;
 }
 
-inline std::vector<uint32_t> stream_words(const Payload& payload) {
-  std::vector<uint32_t> words(payload.stream_words);
-  for (uint32_t i = 0; i < words.size(); ++i) words[i] = load_word(payload.stream + uint64_t{i} * 4);
-  return words;
-}
-
 struct CompiledRun {
   sim::Outcome outcome;
   std::vector<std::vector<uint8_t>> outputs;
@@ -118,7 +113,8 @@ struct CompiledFile {
   std::string name, accelerator;
   std::filesystem::path path;
   std::vector<std::filesystem::path> cases;  // folders with input0.bin and output0.bin
-  uint64_t cycles = 0;                       // estimated by Arm's compiler
+  // Estimated by Arm's compiler: of the device, and with its memories.
+  uint64_t cycles = 0, total_cycles = 0;
 };
 
 inline std::vector<CompiledFile> compiled_files() {
@@ -133,6 +129,7 @@ inline std::vector<CompiledFile> compiled_files() {
     file.accelerator = entry.value("accelerator", "");
     file.path = shared / "ethosu" / file.name;
     file.cycles = entry.value("vela_npu_cycles", uint64_t{0});
+    file.total_cycles = entry.value("vela_total_cycles", uint64_t{0});
     for (const std::string folder : entry.at("cases")) {
       const bool is_shared = folder.starts_with("shared/");
       file.cases.push_back(is_shared ? shared / folder.substr(7) : shared / "ethosu" / folder);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
 
 namespace qplan::ethosu::compiler {
@@ -30,9 +31,11 @@ std::vector<uint8_t> payload_of(const Config& config, std::span<const uint32_t> 
 std::vector<uint8_t> write_blob(const Config& config, const BlobParts& parts) {
   std::string text(1, '\0');
   std::vector<BlobLabel> labels;
+  std::map<std::string, uint32_t> places;  // each name is kept once
   for (const Label& label : parts.labels) {
-    labels.push_back({label.word, static_cast<uint32_t>(text.size())});
-    text.append(label.name.c_str(), label.name.size() + 1);
+    const auto [place, is_new] = places.try_emplace(label.name, static_cast<uint32_t>(text.size()));
+    labels.push_back({label.word, place->second});
+    if (is_new) text.append(label.name.c_str(), label.name.size() + 1);
   }
   BlobHeader header = {};
   header.magic = kBlobMagic;

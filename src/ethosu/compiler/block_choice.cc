@@ -22,11 +22,29 @@ uint64_t fetched_bytes(const Config& config, const Kernel& k) {
   return ifm + weights;
 }
 
+// What the codes of a core's weights may take: a byte each, and two bits for the zeros that the device's
+// order has beside them.
+uint64_t estimated_weight_bytes(const Config& config, const Kernel& k) {
+  const uint64_t taps = uint64_t{k.taps_h()} * k.taps_w();
+  const uint32_t inputs = k.kind == KernelKind::kDepthwise ? 1 : k.ifm.d;
+  const uint64_t weights = taps * inputs * ceil_div(k.ofm.d, k.cores);
+  uint64_t ordered = uint64_t{round_up(ceil_div(k.ofm.d, k.cores), config.unit_d)};
+  if (k.kind == KernelKind::kDepthwise) {
+    ordered *= (taps + 3) / 4 * 4;
+  } else if (k.is_part_kernel_first) {
+    ordered *= (taps + 3) / 4 * 4 * round_up(inputs, kIfmUnitDepth);
+  } else {
+    ordered *= taps * round_up(inputs, kIfmStepDepth);
+  }
+  return weights + (ordered - weights) / 4;
+}
+
 // is_ordered: depth and weight order stay.
 bool choose(const Config& config, bool is_ordered, Kernel* kernel) {
   Kernel best;
   bool is_found = false;
   std::tuple<uint64_t, uint64_t, uint32_t> least = {UINT64_MAX, UINT64_MAX, UINT32_MAX};
+  const Memories memories = default_memories(config);
   Kernel k = *kernel;
   const uint32_t end_h = std::min(kMaxBlockH, round_up(k.ofm.h, config.unit_h));
   const uint32_t end_w = std::min(kMaxBlockW, round_up(k.ofm.w, config.unit_w));
@@ -34,8 +52,10 @@ bool choose(const Config& config, bool is_ordered, Kernel* kernel) {
   const auto try_order = [&](bool part_kernel) {
     k.is_part_kernel_first = part_kernel;
     if (!shram_use(config, k).fits) return;
-    const std::tuple<uint64_t, uint64_t, uint32_t> cost = {kernel_cycles(config, k), fetched_bytes(config, k),
-                                                           k.blocks()};
+    for (uint32_t core = 0; k.is_convolution() && !is_ordered && core < k.cores; ++core)
+      k.weights[core].bytes = estimated_weight_bytes(config, k);
+    const std::tuple<uint64_t, uint64_t, uint32_t> cost = {operation_cost(config, memories, k).cycles(),
+                                                           fetched_bytes(config, k), k.blocks()};
     if (cost >= least) return;
     least = cost, best = k, is_found = true;
   };

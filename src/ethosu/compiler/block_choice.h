@@ -6,8 +6,9 @@
 
 namespace qplan::ethosu::compiler {
 
-// Sets block and weight order: of the blocks that fit SHRAM the one with the least estimated
-// cycles, of equal ones the one that fetches least. False where none fits.
+// Sets block, weight order and an estimate of the bytes of the weights, whose regions are set: of the blocks
+// that fit SHRAM the one with the least estimated cycles, of equal ones the one that fetches least. False
+// where none fits.
 bool choose_block(const Config& config, Kernel* kernel);
 // The same of height and width alone: the depth and the weight order are those that the weights are encoded
 // for.

@@ -169,20 +169,21 @@ class Chooser {
     const Placement nowhere = {std::vector<Placement::Place>(plan_.values.size()), {}, {}, {}};
     const auto [inputs, outputs, scratch] = maps_of(plan_, nowhere, unit);
     ConstantData constants;
-    std::vector<Kernel> kernels;
-    StreamWriter stream(config, &kernels);
+    std::vector<Operation> operations;
+    StreamWriter stream(config, &operations);
     try {
       unit.unit.emit({config, inputs, outputs, constants, stream, true, 0, scratch});
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
       return std::nullopt;  // the compiler says so when it comes to the unit
     }
-    if (kernels.size() != 1) return std::nullopt;
-    const Kernel& k = kernels[0];
+    // A table is a transfer of its own.
+    if (operations.size() != 1) return std::nullopt;
+    const Kernel& k = std::get<Kernel>(operations[0]);
     // Averages with padding are told by their padding, which the rows in the middle have not.
     const bool is_padded_average =
         k.kind == KernelKind::kPool && k.pool == PoolMode::kAverage && !k.has_scale;
-    if (k.uses_table() || k.upscale != Upscale::kNone || is_padded_average || k.ofm.h < kLeastHeight ||
+    if (k.upscale != Upscale::kNone || is_padded_average || k.ofm.h < kLeastHeight ||
         k.ofm.h != outputs[0].h || !reads_in_each_row(k))
       return std::nullopt;
     return k;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "src/ethosu/compiler/cascade.h"
 #include "src/ethosu/compiler/program.h"
 #include "src/ethosu/compiler/region.h"
+#include "src/ethosu/compiler/weight_copies.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/program.h"
 
@@ -22,13 +24,18 @@ class RegionCompiler {
  public:
   RegionCompiler(const Config& config, uint64_t sram_bytes, const ir::Module& module,
                  const ir::Function& region)
-      : config_(config), region_(region), plan_(plan_region(config, module, region)), stream_(config) {
+      : config_(config),
+        region_(region),
+        copy_bytes_(own_bytes(sram_bytes, module, region, Waiting::kBesideItsBorder)),
+        plan_(plan_region(config, module, region)),
+        stream_(config) {
     if (sram_bytes == 0) return;
-    fit_into(sram_bytes);
+    const uint64_t limit = own_bytes(sram_bytes, module, region, Waiting::kWhileItRuns);
+    fit_into(limit);
     const uint64_t bytes = bytes_of(plan_);
-    if (bytes > sram_bytes)
-      result_.warning = cat("its buffers take ", bytes,
-                            " bytes with the cascades that need least, sram= allows ", sram_bytes);
+    if (bytes > limit)
+      result_.warning =
+          cat("its buffers take ", bytes, " bytes with the cascades that need least, sram= allows ", limit);
   }
 
   CompiledRegion run() {
@@ -39,7 +46,7 @@ class RegionCompiler {
     for (size_t u = 0; u < plan_.units.size(); ++u) {
       const bool is_cascade = cascade != cascades_.end() && cascade->first == u;
       try {
-        is_cascade ? emit(*cascade) : emit(plan_.units[at_ = u]);
+        is_cascade ? plan_cascade(*cascade) : plan_unit(at_ = u);
       } catch (const PackError& error) {
         if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
         refused.push_back({plan_.units[at_].node,
@@ -48,18 +55,26 @@ class RegionCompiler {
       if (is_cascade) u = cascade++->last;
     }
     if (!refused.empty()) throw RegionRefused(std::move(refused));
+    write();
     return finish();
   }
 
  private:
+  // What is left of the limit beside other regions' values. 0: there is no limit.
+  static uint64_t own_bytes(uint64_t sram_bytes, const ir::Module& module, const ir::Function& region,
+                            Waiting which) {
+    if (sram_bytes == 0) return 0;
+    const uint64_t waiting = waiting_bytes(module, region, which);
+    return sram_bytes > waiting ? sram_bytes - waiting : 1;
+  }
+
   // Inputs, outputs and scratch memory, each at a multiple of 64 bytes as in the plan.
-  static uint64_t bytes_of(const RegionPlan& plan) {
-    constexpr uint64_t kAlignment = 64;
+  static uint64_t bytes_of(const Placement& placement) {
     uint64_t bytes = 0;
-    for (const BlobRegion& region : place_values(plan, 0).regions)
-      bytes += (region.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    for (const BlobRegion& region : placement.regions) bytes += plan_aligned(region.bytes);
     return bytes;
   }
+  static uint64_t bytes_of(const RegionPlan& plan) { return bytes_of(place_values(plan, 0)); }
 
   // Values that are placed need more memory than what is in use at a time: then the limit is lowered by that.
   void fit_into(uint64_t sram_bytes) {
@@ -76,55 +91,78 @@ class RegionCompiler {
     }
   }
 
-  void emit(const RegionUnit& unit) {
-    target::UnitCycles& cycles = cycles_of(unit);
+  // ---- operations, with constants that are drafts
+
+  void plan_unit(size_t u) {
+    const RegionUnit& unit = plan_.units[u];
+    (void)cycles_of(unit);
     if (unit.is_renamed) return;
-    const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
-    const uint64_t before = stream_.cycles();
-    label(unit.unit.name, kMaxLabels);
-    if (unit.unit.emit) {
-      unit.unit.emit({config_, inputs, outputs, constants_, stream_, false, 0, scratch});
-    } else {
+    if (!unit.unit.emit) {
       // A reshape between two tensors that are known outside: in the shape of the result.
+      const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
       FeatureMap from = outputs[0];
       from.region = inputs[0].region;
       std::copy(inputs[0].base, inputs[0].base + 4, from.base);
-      add_kernel({config_, inputs, outputs, constants_, stream_, false}, unit.unit.name,
+      std::vector<Operation> operations;
+      StreamWriter stream(config_, &operations);
+      add_kernel({config_, inputs, outputs, drafts_, stream, false}, unit.unit.name,
                  copy_kernel(from, outputs[0]));
+      return add(u, std::move(operations), {});
     }
-    cycles.cycles += stream_.cycles() - before;
+    std::vector<Operation> operations = operations_of(unit, {}), fast;
+    const auto* const kernel = std::get_if<Kernel>(operations.data());
+    if (kernel != nullptr && kernel->is_convolution()) {
+      const auto block_of = [](const Operation& operation) {
+        const auto& k = std::get<Kernel>(operation);
+        return std::tuple(k.block_h, k.block_w, k.block_d, k.is_part_kernel_first);
+      };
+      fast = operations_of(unit, {.is_estimate = true, .has_fast_weights = true});
+      if (block_of(fast[0]) == block_of(operations[0])) {
+        fast.clear();
+      } else {
+        fast = operations_of(unit, {.has_fast_weights = true});
+      }
+    }
+    add(u, std::move(operations), fast);
   }
 
-  // Once for kernels of one name that follow each other; beyond so many labels there are no more.
-  void label(const std::string& name, size_t most) {
-    const bool is_other = stream_.labels().empty() || stream_.labels().back().name != name;
-    if (is_other && stream_.labels().size() < most) stream_.label(name);
+  struct Wanted {
+    bool is_estimate = false, has_fast_weights = false;
+    uint32_t block_rows = 0;
+  };
+  std::vector<Operation> operations_of(const RegionUnit& unit, const Wanted& wanted) {
+    const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
+    std::vector<Operation> operations;
+    StreamWriter stream(config_, &operations);
+    unit.unit.emit({config_, inputs, outputs, drafts_, stream, wanted.is_estimate, wanted.block_rows, scratch,
+                    wanted.has_fast_weights});
+    return operations;
   }
 
-  // What the unit's node takes, which may have several units.
-  target::UnitCycles& cycles_of(const RegionUnit& unit) {
-    if (result_.units.size() <= unit.node) result_.units.resize(unit.node + 1);
-    result_.units[unit.node].name = unit.unit.name;
-    return result_.units[unit.node];
+  void add(size_t u, std::vector<Operation> operations, const std::vector<Operation>& fast) {
+    const uint32_t node = plan_.units[u].node;
+    for (size_t i = 0; i < operations.size(); ++i) {
+      PlannedOperation& planned = operations_.emplace_back();
+      planned.operation = std::move(operations[i]);
+      if (!fast.empty()) planned.fast = std::get<Kernel>(fast[i]);
+      planned.unit = u;
+      planned.first_node = planned.last_node = node;
+    }
   }
 
   // The kernel of a unit of a cascade, as a whole; its block is for so many rows at a time.
-  Kernel whole_kernel(const RegionUnit& unit, bool is_estimate, uint32_t block_rows) {
-    const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
-    std::vector<Kernel> kernels;
-    StreamWriter stream(config_, &kernels);
-    unit.unit.emit({config_, inputs, outputs, constants_, stream, is_estimate, block_rows, scratch});
-    return kernels.at(0);
+  Kernel whole_kernel(const RegionUnit& unit, const Wanted& wanted) {
+    return std::get<Kernel>(operations_of(unit, wanted).at(0));
   }
 
-  void emit(const Cascade& cascade) {
+  void plan_cascade(const Cascade& cascade) {
     std::vector<Kernel> kernels;
     for (at_ = cascade.first; at_ <= cascade.last; ++at_)
-      kernels.push_back(whole_kernel(plan_.units[at_], true, 0));
+      kernels.push_back(whole_kernel(plan_.units[at_], {.is_estimate = true, .has_fast_weights = true}));
     const std::vector<CascadeStep> steps = cascade_steps(cascade, kernels);
     for (size_t i = 0; i < kernels.size(); ++i) {
       const RegionUnit& unit = plan_.units[at_ = cascade.first + i];
-      kernels[i] = whole_kernel(unit, false, usual_rows(steps, i));
+      kernels[i] = whole_kernel(unit, {.has_fast_weights = true, .block_rows = usual_rows(steps, i)});
     }
     std::map<std::tuple<size_t, uint32_t, uint32_t>, std::pair<uint32_t, uint32_t>> extents;
     for (const CascadeStep& step : steps) {
@@ -137,8 +175,7 @@ class RegionCompiler {
         const bool is_it = map.region == between.region && map.base[0] == between.base[0];
         return is_it ? cascade.buffer_rows[i - 1] : 0;
       };
-      target::UnitCycles& cycles = cycles_of(plan_.units[at_]);
-      const std::string& name = cycles.name;
+      const std::string& name = cycles_of(plan_.units[at_]).name;
       Kernel k = kernel_of_rows(kernels[i], step.output, rows_of(kernels[i].ifm), rows_of(kernels[i].ifm2),
                                 i + 1 < kernels.size() ? cascade.buffer_rows[i] : 0);
       const auto [extent, is_new] = extents.try_emplace({i, k.ofm.h, k.ifm.h});
@@ -148,11 +185,106 @@ class RegionCompiler {
         extent->second = {k.block_h, k.block_w};
       }
       std::tie(k.block_h, k.block_w) = extent->second;
-      const uint64_t before = stream_.cycles();
-      label(name, kMaxLabels / 2);
-      stream_.add(k);
-      cycles.cycles += stream_.cycles() - before;
+      PlannedOperation& planned = operations_.emplace_back();
+      planned.operation = std::move(k);
+      planned.unit = at_;
+      planned.first_node = plan_.units[cascade.first].node;
+      planned.last_node = plan_.units[cascade.last].node;
+      planned.is_in_cascade = true;
     }
+  }
+
+  // ---- the stream
+
+  void write() {
+    const uint64_t others = bytes_of(placement_) - plan_aligned(placement_.scratch_bytes);
+    std::vector<WeightCopy> copies;
+    if (placement_.scratch_bytes > 0) {
+      // Without a limit, what the values need anyway.
+      const uint64_t room =
+          copy_bytes_ > others ? (copy_bytes_ - others) / kPlanAlignment * kPlanAlignment : 0;
+      copies = choose_weight_copies(config_, plan_, placement_, operations_,
+                                    std::max(placement_.scratch_bytes, room));
+    }
+    std::map<size_t, uint64_t> places;  // of the weights of a unit, in scratch memory
+    for (const WeightCopy& copy : copies) {
+      places[copy.unit] = copy.offset;
+      placement_.grow_scratch(copy.offset + copy.bytes);
+    }
+    std::map<size_t, size_t> first;  // operation of a unit
+    for (size_t i = operations_.size(); i-- > 0;) first[operations_[i].unit] = i;
+    visit_stream(
+        operations_.size(), copies,
+        [&](const WeightCopy& copy) {
+          const PlannedOperation& planned = operations_[first[copy.unit]];
+          const ByteRange from = constants_of(planned.unit, planned.fast_kernel());
+          add(planned, Transfer{from, false, {Placement::kScratch, copy.offset, copy.bytes}});
+        },
+        [&](size_t i) {
+          const PlannedOperation& planned = operations_[i];
+          if (const auto* const transfer = std::get_if<Transfer>(&planned.operation)) {
+            Transfer moved = *transfer;
+            moved.from = constants_.add(draft(transfer->from));
+            return add(planned, moved);
+          }
+          if (planned.convolution() == nullptr) return add(planned, with_constants(planned));
+          if (const auto place = places.find(planned.unit); place != places.end())
+            return add(planned, with_weights_at(planned.fast_kernel(), Placement::kScratch, place->second));
+          const Kernel& kernel = *planned.convolution();
+          const ByteRange at = constants_of(planned.unit, kernel);
+          add(planned, with_weights_at(kernel, at.region, at.begin));
+        });
+  }
+
+  // The kernel, whose operands may be constants.
+  Kernel with_constants(const PlannedOperation& planned) {
+    Kernel kernel = std::get<Kernel>(planned.operation);
+    for (FeatureMap* const map : {&kernel.ifm, &kernel.ifm2}) {
+      if (map->region != ConstantData::kRegion || (map == &kernel.ifm2 && !kernel.has_ifm2)) continue;
+      ByteRange ranges[4];
+      (void)tile_ranges(*map, ranges);
+      map->base[0] = constants_.add(draft(ranges[0])).begin;
+    }
+    return kernel;
+  }
+
+  std::span<const uint8_t> draft(const ByteRange& range) const {
+    return std::span(drafts_.bytes()).subspan(range.begin, range.bytes);
+  }
+  // Where the weights and scales of a unit are, one after the other.
+  ByteRange constants_of(size_t unit, const Kernel& kernel) {
+    const auto [at, is_new] = weights_.try_emplace(unit);
+    if (!is_new) return at->second;
+    std::vector<uint8_t> bytes;
+    for (uint32_t core = 0; core < kernel.cores; ++core) {
+      for (const ByteRange& range : {kernel.weights[core], kernel.scales[core]}) {
+        const auto part = draft(range);
+        bytes.insert(bytes.end(), part.begin(), part.end());
+      }
+    }
+    return at->second = constants_.add(bytes);
+  }
+
+  template <typename T>
+  void add(const PlannedOperation& planned, const T& operation) {
+    target::UnitCycles& cycles = cycles_of(plan_.units[planned.unit]);
+    const uint64_t before = stream_.cycles();
+    label(cycles.name, planned.is_in_cascade ? kMaxLabels / 2 : kMaxLabels);
+    stream_.add(operation);
+    cycles.cycles += stream_.cycles() - before;
+  }
+
+  // Once for operations of one name that follow each other; beyond so many labels there are no more.
+  void label(const std::string& name, size_t most) {
+    const bool is_other = stream_.labels().empty() || stream_.labels().back().name != name;
+    if (is_other && stream_.labels().size() < most) stream_.label(name);
+  }
+
+  // What the unit's node takes, which may have several units.
+  target::UnitCycles& cycles_of(const RegionUnit& unit) {
+    if (result_.units.size() <= unit.node) result_.units.resize(unit.node + 1);
+    result_.units[unit.node].name = unit.unit.name;
+    return result_.units[unit.node];
   }
 
   // The rows that most steps of a unit have.
@@ -200,9 +332,13 @@ class RegionCompiler {
 
   const Config& config_;
   const ir::Function& region_;
+  const uint64_t copy_bytes_;  // of the region, with copies of weights
   RegionPlan plan_;
   std::vector<Cascade> cascades_;
   Placement placement_;
+  ConstantData drafts_;  // of all operations that were thought of
+  std::vector<PlannedOperation> operations_;
+  std::map<size_t, ByteRange> weights_;  // of units, in constants_
   ConstantData constants_;
   StreamWriter stream_;
   size_t at_ = 0;  // the unit whose kernels are made

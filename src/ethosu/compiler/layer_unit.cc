@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "src/ethosu/compiler/unit.h"
+#include "src/ethosu/compiler/region.h"
 #include "src/ethosu/compiler/weight_encoder.h"
 #include "src/ethosu/isa/weights.h"
 #include "src/packer/ir/cat.h"
@@ -167,6 +167,12 @@ void emit_layer(const LayerData& data, const UnitContext& context) {
   };
   k.ifm.h = used(k.ofm.h, k.stride_y, k.window_h, k.pad_top, k.pad_bottom);
   k.ifm.w = used(k.ofm.w, k.stride_x, k.window_w, k.pad_left, k.pad_right);
+  // What the block is chosen for.
+  for (uint32_t core = 0; core < k.cores; ++core) {
+    k.weights[core].region = k.scales[core].region =
+        context.has_fast_weights ? Placement::kScratch : ConstantData::kRegion;
+    k.scales[core].bytes = data.entries.size() * kScaleEntryBytes / k.cores / 16 * 16;
+  }
   set_block(context, data.name, &k);
   for (uint32_t core = 0; core < k.cores && !context.is_estimate; ++core) add_core(context, data, core, &k);
   context.stream.add(k);

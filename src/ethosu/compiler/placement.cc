@@ -9,7 +9,7 @@ namespace qplan::ethosu::compiler {
 namespace {
 
 constexpr uint64_t kRegionAlignment = 16;
-constexpr uint32_t kScratchRegion = 1;
+constexpr uint32_t kScratchRegion = Placement::kScratch;
 // Constants and scratch have a region each.
 constexpr size_t kMaxBorder = kMaxRegions - 2;
 
@@ -30,14 +30,9 @@ uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& pla
       const RegionValue& o = plan.values[other];
       const bool meets = o.first <= value.last && value.first <= o.last;
       const uint64_t begin = (*places)[other].offset;
-      if (meets) taken.emplace_back(begin, begin + aligned(o.storage_bytes()));
+      if (meets) taken.emplace_back(begin, begin + o.storage_bytes());
     }
-    std::ranges::sort(taken);
-    uint64_t at = 0;
-    for (const auto& [begin, end] : taken) {
-      if (at + value.storage_bytes() <= begin) break;
-      at = std::max(at, end);
-    }
+    const uint64_t at = first_gap(std::move(taken), value.storage_bytes());
     (*places)[v] = {kScratchRegion, at};
     size = std::max(size, at + aligned(value.storage_bytes()));
     placed.push_back(v);
@@ -48,6 +43,24 @@ uint64_t place_in_arena(const std::vector<size_t>& values, const RegionPlan& pla
 BlobRegion region_of(RegionKind kind, uint64_t bytes) { return {static_cast<uint32_t>(kind), 0, bytes, 0}; }
 
 }  // namespace
+
+uint64_t first_gap(std::vector<std::pair<uint64_t, uint64_t>> taken, uint64_t bytes) {
+  std::ranges::sort(taken);
+  uint64_t at = 0;
+  for (const auto& [begin, end] : taken) {
+    if (at + bytes <= begin) break;
+    at = std::max(at, aligned(end));
+  }
+  return at;
+}
+
+void Placement::grow_scratch(uint64_t bytes) {
+  if (bytes <= scratch_bytes) return;
+  scratch_bytes = regions[kScratch].bytes = bytes;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s].usage == QPLAN_NPU_USE_SCRATCH) slots[s].bytes = plan_slots[s].arrangement.size = bytes;
+  }
+}
 
 Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
   Placement result;
@@ -82,11 +95,12 @@ Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
       if (all.values[v].output) all.values[v].last = UINT32_MAX;
       inner.push_back(v);
     }
-    result.regions.push_back(region_of(RegionKind::kArena, place_in_arena(inner, all, &result.places)));
+    result.scratch_bytes = place_in_arena(inner, all, &result.places);
+    result.regions.push_back(region_of(RegionKind::kArena, result.scratch_bytes));
     for (const size_t v : border) add_slot(plan.values[v], kScratchRegion, result.places[v].offset);
     return result;
   }
-  const uint64_t scratch = place_in_arena(inner, plan, &result.places);
+  const uint64_t scratch = result.scratch_bytes = place_in_arena(inner, plan, &result.places);
   if (scratch > 0) result.regions.push_back(region_of(RegionKind::kBound, scratch));
   for (const size_t v : border) {
     const auto region = static_cast<uint32_t>(result.regions.size());

@@ -5,6 +5,7 @@
 #include "src/ethosu/compiler/blob_writer.h"
 #include "src/ethosu/compiler/byte_set.h"
 #include "src/ethosu/isa/check_stream.h"
+#include "src/ethosu/isa/stream_cycles.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/program.h"
@@ -58,6 +59,7 @@ class Program {
   uint64_t first_undefined(uint64_t begin) const { return defined_.first_missing(begin); }
   bool uses_fast_memory() const { return uses_fast_memory_; }
   const StreamWork& work() const { return work_; }
+  uint64_t cycles() const { return stream_cycles(config_, default_memories(config_), payload_).cycles; }
   [[noreturn]] void fail(const std::string& text) const {
     throw PackError(QPLAN_MODEL_INVALID, cat(config_.name, ": program '", node_.name, "': ", text));
   }
@@ -118,7 +120,7 @@ class Writer {
     result_.format = kBlobMagic;
     result_.has_fallback = false;
     result_.macs = program_.work().macs;
-    result_.cycles = std::max<uint64_t>(1, program_.work().cycles);
+    result_.cycles = std::max<uint64_t>(1, program_.cycles());
     result_.program_bytes = parts_.payload.size() + parts_.constants.size();
     result_.units = {{node_.name, result_.cycles, 0}};
     result_.blob = write_blob(config_, parts_);
@@ -220,7 +222,7 @@ target::PatternRow program_row(const Config& config) {
           .constraints = {same_config},
           .cycles =
               [&config](const Candidate& c, const target::DeviceCosts&) {
-                return Program(config, c.function(), c.root()).work().cycles;
+                return Program(config, c.function(), c.root()).cycles();
               },
           .is_program = true};
 }

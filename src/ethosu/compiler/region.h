@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/ethosu/compiler/target.h"
@@ -47,8 +48,20 @@ struct RegionPlan {
 // RegionRefused for nodes that have no unit.
 RegionPlan plan_region(const Config& config, const ir::Module& module, const ir::Function& region);
 
+// Bytes of values that other regions of the target use, and that are in its memory while this one runs, or
+// also those that are there together with one of its inputs and outputs: a plan cannot always place them
+// where this region's scratch memory is.
+enum class Waiting : uint8_t { kWhileItRuns, kBesideItsBorder };
+uint64_t waiting_bytes(const ir::Module& module, const ir::Function& region, Waiting waiting);
+// Plans have the device's buffers at multiples of this.
+constexpr uint64_t kPlanAlignment = 64;
+constexpr uint64_t plan_aligned(uint64_t bytes) {
+  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+}
+
 // Where values are, and what the regions are.
 struct Placement {
+  static constexpr uint32_t kScratch = 1;  // the region of scratch memory, where there is any
   struct Place {
     uint32_t region = 0;
     uint64_t offset = 0;
@@ -57,7 +70,13 @@ struct Placement {
   std::vector<BlobRegion> regions;
   std::vector<BlobSlot> slots;
   std::vector<target::RegionSlot> plan_slots;
+  uint64_t scratch_bytes = 0;  // 0: no region has scratch memory
+
+  // Where there is some.
+  void grow_scratch(uint64_t bytes);
 };
+// The lowest place for so many bytes beside ranges [begin, end) in any order, at a multiple of 16.
+uint64_t first_gap(std::vector<std::pair<uint64_t, uint64_t>> taken, uint64_t bytes);
 Placement place_values(const RegionPlan& plan, uint64_t constant_bytes);
 // The map of a value, whole or part.
 FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t value);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <variant>
 
@@ -220,6 +221,48 @@ class Planner {
 };
 
 }  // namespace
+
+uint64_t waiting_bytes(const ir::Module& module, const ir::Function& region, Waiting waiting) {
+  const ir::Function* const main = module.find("main");
+  const ir::AttrValue* const target = region.attrs().find("Compiler");
+  if (main == nullptr || target == nullptr) return 0;
+  struct Use {
+    size_t first = 0, last = 0;  // nodes that make and read the value; a parameter is there before node 1
+    bool is_own = false, is_of_target = false;
+  };
+  std::map<uint32_t, Use> uses;
+  for (const ir::ValueId param : main->params()) uses[param.index] = {};
+  size_t begin = SIZE_MAX, end = 0, call = 0;  // of the region's inputs and outputs
+  for (size_t n = 1; n <= main->nodes().size(); ++n) {
+    const ir::Node& node = main->nodes()[n - 1];
+    const ir::Function* const callee = node.op == nullptr ? module.find(node.callee) : nullptr;
+    const ir::AttrValue* const compiler = callee == nullptr ? nullptr : callee->attrs().find("Compiler");
+    if (callee == &region) call = n;
+    const auto mark = [&](Use& use) {
+      use.last = n;
+      use.is_own |= callee == &region, use.is_of_target |= compiler != nullptr && *compiler == *target;
+    };
+    for (const ir::ValueId result : node.results) mark(uses[result.index] = {n, n});
+    for (const ir::ValueId operand : node.operands) {
+      if (const auto use = uses.find(operand.index); use != uses.end()) mark(use->second);
+    }
+  }
+  // Inputs and outputs of the network stay.
+  for (const ir::ValueId param : main->params()) uses[param.index].last = SIZE_MAX;
+  for (const ir::ValueId output : main->outputs()) {
+    if (const auto use = uses.find(output.index); use != uses.end()) use->second.last = SIZE_MAX;
+  }
+  for (const auto& [value, use] : uses) {
+    if (use.is_own) begin = std::min(begin, use.first), end = std::max(end, use.last);
+  }
+  if (waiting == Waiting::kWhileItRuns) begin = end = call;
+  uint64_t bytes = 0;
+  for (const auto& [value, use] : uses) {
+    if (use.is_of_target && !use.is_own && use.first <= end && begin <= use.last)
+      bytes += plan_aligned(static_cast<uint64_t>(main->type(ir::ValueId{value}).size_bytes()));
+  }
+  return bytes;
+}
 
 RegionPlan plan_region(const Config& config, const ir::Module& module, const ir::Function& region) {
   return Planner(config, module, region).run();

@@ -108,9 +108,7 @@ class Emitter {
     transfer.from = context_.constants.add(table_);
     transfer.to_shram = true;
     transfer.to = {0, table_address(context_.config), table_.size()};
-    context_.stream.wait_kernels(0);
     context_.stream.add(transfer);
-    context_.stream.wait_transfers(0);
     Kernel k = elementwise(ElementwiseMode::kSub, context_.inputs[0], context_.scratch[kMaximum],
                            context_.scratch[kExponentials], kOne);
     k.ifm.zero_point = k.ifm2.zero_point = 0;

@@ -16,8 +16,12 @@ constexpr uint16_t kWidth0 = 0x0A, kHeight0 = 0x0B, kHeight1 = 0x0C, kRegion = 0
 
 }  // namespace
 
-StreamWriter::StreamWriter(const Config& config, std::vector<Kernel>* kernels)
-    : config_(config), added_(kernels), time_(config) {
+StreamWriter::StreamWriter(const Config& config, std::vector<Operation>* operations)
+    : config_(config),
+      memories_(default_memories(config)),
+      added_(operations),
+      unfinished_(config),
+      time_(config) {
   if (config.cores > 1) set(kParallelMode, config.cores - 1);
 }
 
@@ -124,7 +128,10 @@ void StreamWriter::label(std::string name) {
 }
 
 void StreamWriter::add(Kernel k) {
-  if (added_ != nullptr) return added_->push_back(std::move(k));
+  if (added_ != nullptr) {
+    added_->emplace_back(std::move(k));
+    return;
+  }
   const ShramUse use = shram_use(config_, k);
   set_map(k.ifm, kIfmZeroPoint, kIfmRegion, kIfmBase0);
   set(kIfmPrecision, precision_of(k.ifm, 2) | k.scale_mode << 8);
@@ -141,6 +148,9 @@ void StreamWriter::add(Kernel k) {
   set(kAbStart, use.ab_start);
   if (k.has_ifm2) set(kIfm2IbStart, use.ifm2_ib_start);
   k.cores = config_.cores;  // as the device reads it: all kernels run on all cores
+  const Access access = access_of(config_, k);
+  if (const uint32_t n = unfinished_.transfers_beside(access); n < unfinished_.transfers()) wait_transfers(n);
+  unfinished_.start_kernel(access);
   set(kBlockdep, previous_ ? safe_blockdep(*previous_, k) : 0);
   previous_ = k;
   Command operation;
@@ -161,13 +171,20 @@ void StreamWriter::add(Kernel k) {
       break;
   }
   write(operation);
-  const uint64_t cycles = kernel_cycles(config_, k);
-  time_.start_kernel(cycles);
-  total_ += cycles;
+  time_.start_kernel(operation_cost(config_, memories_, k));
+  total_ += kernel_cycles(config_, k);
   ++kernels_;
 }
 
 void StreamWriter::add(const Transfer& transfer) {
+  if (added_ != nullptr) {
+    added_->emplace_back(transfer);
+    return;
+  }
+  const Access access = access_of(config_, transfer);
+  const uint32_t n = transfer.to_shram ? 0 : unfinished_.kernels_beside(access);
+  if (transfer.to_shram || n < unfinished_.kernels()) wait_kernels(n);
+  unfinished_.start_transfer(access);
   set(kDma0SrcRegion, transfer.from.region);
   set(kDma0Src, transfer.from.begin);
   // To SHRAM: of all cores, as Arm's compiler writes it.
@@ -176,20 +193,22 @@ void StreamWriter::add(const Transfer& transfer) {
   set(kDma0Dst, transfer.to.begin);
   set(kDma0Len, transfer.from.bytes);
   write({kOpDmaStart, false, 0, 0});
-  const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
-  time_.start_transfer(cycles);
-  total_ += cycles;
+  time_.start_transfer(operation_cost(config_, memories_, transfer));
+  total_ += transfer_cycles(config_, transfer.from.bytes);
+  if (transfer.to_shram) wait_transfers(0);
 }
 
 void StreamWriter::wait_kernels(uint32_t unfinished) {
   write({kOpKernelWait, false, static_cast<uint16_t>(unfinished), 0});
   time_.wait_kernels(unfinished);
+  unfinished_.wait_kernels(unfinished);
   if (unfinished == 0) previous_.reset();
 }
 
 void StreamWriter::wait_transfers(uint32_t unfinished) {
   write({kOpDmaWait, false, static_cast<uint16_t>(unfinished), 0});
   time_.wait_transfers(unfinished);
+  unfinished_.wait_transfers(unfinished);
 }
 
 std::vector<uint32_t> StreamWriter::finish() {

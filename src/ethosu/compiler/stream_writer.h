@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "src/ethosu/isa/access.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
 
@@ -20,23 +22,24 @@ struct Label {
   std::string name;
 };
 
+using Operation = std::variant<Kernel, Transfer>;
+
 class StreamWriter {
  public:
-  // kernels: gets those that are added, instead of the stream.
-  explicit StreamWriter(const Config& config, std::vector<Kernel>* kernels = nullptr);
+  // operations: gets those that are added, instead of the stream.
+  explicit StreamWriter(const Config& config, std::vector<Operation>* operations = nullptr);
 
   void label(std::string name);
-  // SHRAM registers and BLOCKDEP are set here; the block is chosen.
+  // SHRAM registers, BLOCKDEP and waits are set here; the block is chosen.
   void add(Kernel kernel);
+  // Table transfers wait for all kernels, and are waited for.
   void add(const Transfer& transfer);
-  void wait_kernels(uint32_t unfinished);
-  void wait_transfers(uint32_t unfinished);
   // With OP_STOP.
   std::vector<uint32_t> finish();
 
   const std::vector<Label>& labels() const { return labels_; }
   uint64_t cycles() const { return time_.cycles(); }
-  // The cycles of all operations if they ran one after the other.
+  // The least cycles of all operations if they ran one after the other, which blobs declare.
   uint64_t total_cycles() const { return total_; }
   uint32_t kernels() const { return kernels_; }
 
@@ -46,6 +49,8 @@ class StreamWriter {
   void set(Cmd1 code, uint64_t value);
   void set_scale(Cmd1 code, const Scale& scale);
   void write(const Command& command);
+  void wait_kernels(uint32_t unfinished);
+  void wait_transfers(uint32_t unfinished);
   void set_map(const FeatureMap& map, Cmd0 zero_point, Cmd0 region, Cmd1 base);
   void set_window(const Kernel& kernel);
   void set_weights(const Kernel& kernel);
@@ -53,12 +58,14 @@ class StreamWriter {
   void set_output(const Kernel& kernel);
 
   const Config& config_;
-  std::vector<Kernel>* added_;
+  const Memories memories_;
+  std::vector<Operation>* added_;
   std::vector<uint32_t> words_;
   std::vector<Label> labels_;
   std::map<uint16_t, uint16_t> values0_;
   std::map<uint16_t, std::pair<uint16_t, uint32_t>> values1_;
   std::optional<Kernel> previous_;  // the kernel before; none: it has ended
+  Unfinished unfinished_;
   TimeLine time_;
   uint32_t kernels_ = 0;
   uint64_t total_ = 0;

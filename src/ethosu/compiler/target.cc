@@ -139,7 +139,7 @@ std::string page() {
   return cat(
       "## ethos-u55-32, ethos-u55-64, ethos-u55-128, ethos-u55-256, ethos-u65-256, ethos-u65-512\n"
       "Arm's Ethos-U55 and U65 ([ethosu.md](ethosu.md)). Options: `sram=` (bytes of fast memory for "
-      "activations, "
+      "activations and copies of weights, "
       "like `384K`), `priority=`, `clock=`. All configurations take the same operators. Operators that no "
       "pattern "
       "mentions are refused as `<target>.op.<operator>`.\n\n",

@@ -93,6 +93,7 @@ void set_block(const UnitContext& context, const std::string& name, Kernel* kern
   if (!choose_block(context.config, &k)) refuse_unit(name, "no block of it fits the device's SHRAM");
   kernel->block_h = k.block_h, kernel->block_w = k.block_w, kernel->block_d = k.block_d;
   kernel->is_part_kernel_first = k.is_part_kernel_first;
+  std::copy_n(k.weights, 2, kernel->weights);
 }
 
 void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel) {

@@ -58,6 +58,8 @@ struct UnitContext {
   // Rows of the output at a time, for which blocks are chosen; 0: all of them.
   uint32_t block_rows = 0;
   std::span<const FeatureMap> scratch = {};
+  // Blocks are chosen for weights that are copied to fast memory.
+  bool has_fast_weights = false;
 };
 
 struct Unit {

@@ -1,5 +1,7 @@
 #include "src/ethosu/isa/blockdep.h"
 
+#include "src/ethosu/isa/access.h"
+
 namespace qplan::ethosu {
 namespace {
 
@@ -9,10 +11,6 @@ struct Span {
 struct Box {
   Span rows, columns, channels;
 };
-
-bool overlap(const ByteRange& a, const ByteRange& b) {
-  return a.region == b.region && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
-}
 
 bool overlap(const FeatureMap& a, const FeatureMap& b) {
   ByteRange of_a[4], of_b[4];
@@ -90,18 +88,22 @@ bool reads(const Kernel& k, uint32_t block, const ByteRange& written) {
   return overlap(range_of(k.ifm2, is_repeated ? whole(k.ifm2) : box), written);
 }
 
-bool writes_what_others_use(const Kernel& previous, const Kernel& kernel) {
-  if (overlap(kernel.ofm, previous.ofm) || overlap(kernel.ofm, previous.ifm)) return true;
-  if (previous.has_ifm2 && overlap(kernel.ofm, previous.ifm2)) return true;
-  // Weights that the kernel before computes.
-  ByteRange made[4];
-  const uint32_t count = tile_ranges(previous.ofm, made);
+bool uses_as_weights(const Kernel& kernel, const FeatureMap& map) {
+  ByteRange ranges[4];
+  const uint32_t count = tile_ranges(map, ranges);
   for (uint32_t core = 0; kernel.is_convolution() && core < kernel.cores; ++core) {
     for (uint32_t i = 0; i < count; ++i) {
-      if (overlap(kernel.weights[core], made[i]) || overlap(kernel.scales[core], made[i])) return true;
+      if (overlap(kernel.weights[core], ranges[i]) || overlap(kernel.scales[core], ranges[i])) return true;
     }
   }
   return false;
+}
+
+bool writes_what_others_use(const Kernel& previous, const Kernel& kernel) {
+  if (overlap(kernel.ofm, previous.ofm) || overlap(kernel.ofm, previous.ifm)) return true;
+  if (previous.has_ifm2 && overlap(kernel.ofm, previous.ifm2)) return true;
+  // Weights that the kernel before computes, or reads where this one writes.
+  return uses_as_weights(kernel, previous.ofm) || uses_as_weights(previous, kernel.ofm);
 }
 
 bool is_safe(const Kernel& previous, const Kernel& kernel, uint32_t blockdep) {

@@ -11,6 +11,7 @@ namespace qplan::ethosu {
 // Rows, columns and channels of the input that a block of the output needs at a time.
 struct IfmBlock {
   uint32_t h = 1, w = 1, d = 1;
+  uint64_t elements() const { return uint64_t{h} * w * d; }
 };
 IfmBlock ifm_block(const Config& config, const Kernel& kernel);
 

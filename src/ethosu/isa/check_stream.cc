@@ -1,5 +1,6 @@
 #include "src/ethosu/isa/check_stream.h"
 
+#include "src/ethosu/isa/access.h"
 #include "src/ethosu/isa/blocks.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
@@ -7,62 +8,11 @@
 namespace qplan::ethosu {
 namespace {
 
-// The tables in SHRAM count as a region of their own.
-constexpr uint32_t kTables = kMaxRegions;
-constexpr uint32_t kMaxRanges = 14;
-
-// What an operation reads and writes: bounds of its bytes.
-struct Access {
-  ByteRange reads[kMaxRanges], writes[kMaxRanges];
-  uint32_t num_reads = 0, num_writes = 0;
-
-  void read(const ByteRange& range) { reads[num_reads++] = range; }
-  void write(const ByteRange& range) { writes[num_writes++] = range; }
-  void read_map(const FeatureMap& map) { num_reads += tile_ranges(map, reads + num_reads); }
-};
-
-bool overlap(const ByteRange& a, const ByteRange& b) {
-  return a.region == b.region && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
-}
-
-bool any_overlap(const ByteRange* a, uint32_t num_a, const ByteRange* b, uint32_t num_b) {
-  for (uint32_t i = 0; i < num_a; ++i) {
-    for (uint32_t j = 0; j < num_b; ++j) {
-      if (overlap(a[i], b[j])) return true;
-    }
-  }
-  return false;
-}
-
-bool conflict(const Access& a, const Access& b) {
-  return any_overlap(a.writes, a.num_writes, b.writes, b.num_writes) ||
-         any_overlap(a.writes, a.num_writes, b.reads, b.num_reads) ||
-         any_overlap(a.reads, a.num_reads, b.writes, b.num_writes);
-}
-
-Access access_of(const Config& config, const Kernel& kernel) {
-  Access access;
-  access.read_map(kernel.ifm);
-  if (kernel.has_ifm2) access.read_map(kernel.ifm2);
-  for (uint32_t core = 0; kernel.is_convolution() && core < kernel.cores; ++core) {
-    access.read(kernel.weights[core]);
-    access.read(kernel.scales[core]);
-  }
-  const ByteRange tables = {kTables, 0, kTableBanks * kBankBytes};
-  if (kernel.uses_table()) {
-    access.read(tables);
-  } else if (config.banks == 16) {
-    access.write(tables);
-  }
-  access.num_writes += tile_ranges(kernel.ofm, access.writes + access.num_writes);
-  return access;
-}
-
 class Checker {
  public:
   Checker(const Config& config, const Payload& payload, const RegionLimits& limits,
           const WriteObserver* writes)
-      : config_(config), payload_(payload), limits_(limits), writes_(writes), time_(config) {}
+      : config_(config), payload_(payload), limits_(limits), writes_(writes), unfinished_(config) {}
 
   Problem run(uint32_t* word, StreamWork* work) {
     for (uint32_t at = 0;;) {
@@ -84,7 +34,6 @@ class Checker {
       }
       if (command.code == kOpStop) {
         if (at != payload_.stream_words) return {"words after OP_STOP", payload_.stream_words - at, 0};
-        work_.cycles = time_.cycles();
         *work = work_;
         return {};
       }
@@ -96,12 +45,10 @@ class Checker {
   Problem operation(const Command& command) {
     switch (command.code) {
       case kOpDmaWait:
-        num_dmas_ = least(num_dmas_, command.parameter);
-        time_.wait_transfers(command.parameter);
+        unfinished_.wait_transfers(command.parameter);
         return {};
       case kOpKernelWait:
-        num_kernels_ = least(num_kernels_, command.parameter);
-        time_.wait_kernels(command.parameter);
+        unfinished_.wait_kernels(command.parameter);
         return {};
       case kOpDmaStart:
         return transfer();
@@ -154,43 +101,34 @@ class Checker {
     if (const Problem p = check_shram(config_, kernel)) return p;
     const Access access = access_of(config_, kernel);
     if (const Problem p = check_ranges(access)) return p;
-    for (uint32_t i = 0; i < num_dmas_; ++i) {
-      if (conflict(access, dmas_[i])) return {"a kernel does not wait for a transfer", 0, 0};
-    }
+    if (unfinished_.transfers_beside(access) < unfinished_.transfers())
+      return {"a kernel does not wait for a transfer", 0, 0};
     tell_writes(access);
-    const uint64_t cycles = kernel_cycles(config_, kernel);
-    work_.total_cycles += cycles;
+    work_.total_cycles += kernel_cycles(config_, kernel);
     work_.macs += kernel_macs(kernel);
     add_elements(kernel_elements(kernel));
-    time_.start_kernel(cycles);
-    push(kernels_, kMaxUnfinishedKernels, &num_kernels_, access);
+    unfinished_.start_kernel(access);
     return {};
   }
 
   Problem transfer() {
     Transfer transfer;
     if (const Problem p = read_transfer(config_, registers_, &transfer)) return p;
-    Access access;
-    access.read(transfer.from);
-    ByteRange to = transfer.to;
     if (transfer.to_shram) {
       const uint64_t begin = table_address(config_), bytes = kTableBanks * kBankBytes;
+      const ByteRange& to = transfer.to;
       if (to.begin < begin || to.begin - begin > bytes || to.bytes > bytes - (to.begin - begin))
         return {"a transfer to SHRAM is outside of its tables", static_cast<int64_t>(to.begin),
                 static_cast<int64_t>(begin)};
-      to = {kTables, to.begin - begin, to.bytes};
     }
-    access.write(to);
+    const Access access = access_of(config_, transfer);
     if (const Problem p = check_ranges(access)) return p;
-    for (uint32_t i = 0; i < num_kernels_; ++i) {
-      if (conflict(access, kernels_[i])) return {"a transfer does not wait for a kernel", 0, 0};
-    }
+    if (unfinished_.kernels_beside(access) < unfinished_.kernels())
+      return {"a transfer does not wait for a kernel", 0, 0};
     tell_writes(access);
-    const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
-    work_.total_cycles += cycles;
+    work_.total_cycles += transfer_cycles(config_, transfer.from.bytes);
     add_elements(transfer.from.bytes);
-    time_.start_transfer(cycles);
-    push(dmas_, max_unfinished_dmas(config_), &num_dmas_, access);
+    unfinished_.start_transfer(access);
     return {};
   }
 
@@ -198,21 +136,12 @@ class Checker {
     if (__builtin_add_overflow(work_.elements, more, &work_.elements)) work_.elements = UINT64_MAX;
   }
 
-  // The last one first; the oldest has ended where the queue is full.
-  static void push(Access* queue, uint32_t room, uint32_t* count, const Access& access) {
-    for (uint32_t i = least(*count, room - 1); i > 0; --i) queue[i] = queue[i - 1];
-    queue[0] = access;
-    *count = least(*count + 1, room);
-  }
-
   const Config& config_;
   const Payload& payload_;
   const RegionLimits& limits_;
   const WriteObserver* const writes_;
   Registers registers_;
-  Access kernels_[kMaxUnfinishedKernels], dmas_[2];
-  uint32_t num_kernels_ = 0, num_dmas_ = 0;
-  TimeLine time_;
+  Unfinished unfinished_;
   StreamWork work_;
 };
 

@@ -15,7 +15,6 @@ namespace qplan::ethosu {
 // What a stream's operations take, by the cost model.
 struct StreamWork {
   uint64_t total_cycles = 0;  // of all operations one after the other
-  uint64_t cycles = 0;        // with transfers beside kernels
   uint64_t macs = 0;
   // Elements that kernels read for their outputs, each as often as it is read, and bytes of weights and
   // transfers. What the device reads many of at a time costs a simulator each time; at most UINT64_MAX.

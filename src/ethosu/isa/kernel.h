@@ -44,6 +44,7 @@ struct FeatureMap {
   uint64_t stride_x = 0, stride_y = 0, stride_c = 0;
 
   uint32_t element_bytes() const { return bits / 8; }
+  uint64_t elements() const { return uint64_t{h} * w * d; }
   uint64_t address(uint32_t y, uint32_t x, uint32_t c) const {
     uint32_t tile = 0, top = height0;
     if (x >= width0) x -= width0, tile = 1, top = height1;

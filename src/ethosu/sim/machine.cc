@@ -133,12 +133,12 @@ bool Machine::start_kernel(const Command& command, uint32_t word) {
     outcome_.fault = executor.fault();
     return false;
   }
-  const uint64_t cycles = kernel_cycles(config_, kernel);
-  outcome_.busy_cycles += cycles;
+  const OperationCost cost = operation_cost(config_, memories_, kernel);
+  outcome_.busy_cycles += cost.compute;
   outcome_.macs += executor.macs();
   ++outcome_.kernels;
-  time_.start_kernel(cycles);
-  if (on_operation) on_operation(word, command, cycles);
+  time_.start_kernel(cost);
+  if (on_operation) on_operation(word, command, cost.cycles());
   return true;
 }
 
@@ -153,9 +153,9 @@ bool Machine::start_transfer(uint32_t word, const Command& command) {
                         transfer.to.region, transfer.to.begin, transfer.from.bytes, &outcome_.fault))
     return false;
   ++outcome_.transfers;
-  const uint64_t cycles = transfer_cycles(config_, transfer.from.bytes);
-  time_.start_transfer(cycles);
-  if (on_operation) on_operation(word, command, cycles);
+  const OperationCost cost = operation_cost(config_, memories_, transfer);
+  time_.start_transfer(cost);
+  if (on_operation) on_operation(word, command, cost.cycles());
   return true;
 }
 

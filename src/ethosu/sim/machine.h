@@ -24,7 +24,8 @@ struct Outcome {
 
 class Machine {
  public:
-  Machine(const Config& config, Memory* memory) : config_(config), memory_(*memory), time_(config) {}
+  Machine(const Config& config, Memory* memory)
+      : config_(config), memory_(*memory), memories_(default_memories(config)), time_(config) {}
 
   // Called after each kernel and transfer: for traces. May be empty.
   std::function<void(uint32_t word, const Command& operation, uint64_t cycles)> on_operation;
@@ -47,6 +48,7 @@ class Machine {
   Registers registers_;
   Progress progress_;
   Outcome outcome_;
+  const Memories memories_;
   TimeLine time_;
   bool is_stopped_ = false;
 };

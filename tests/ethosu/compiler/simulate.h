@@ -14,6 +14,12 @@
 
 namespace qplan::ethosu::testing {
 
+inline std::vector<uint32_t> stream_words(const Payload& payload) {
+  std::vector<uint32_t> words(payload.stream_words);
+  for (uint32_t i = 0; i < words.size(); ++i) words[i] = load_word(payload.stream + uint64_t{i} * 4);
+  return words;
+}
+
 struct Simulated {
   sim::Outcome outcome;
   std::vector<std::vector<uint8_t>> outputs;  // of the region's function, packed
@@ -43,10 +49,7 @@ inline Simulated simulate_region(const Config& config, const ir::Function& regio
     const BlobSlot to = blob_slot(blob, slot.slot);
     memory.define(to.region, to.offset, inputs[slot.index]->bytes().data(), to.bytes);
   }
-  std::vector<uint32_t> stream;
-  for (uint32_t i = 0; i < blob.payload.stream_words; ++i)
-    stream.push_back(load_word(blob.payload.stream + uint64_t{i} * 4));
-  result.outcome = sim::Machine(config, &memory).run(stream);
+  result.outcome = sim::Machine(config, &memory).run(stream_words(blob.payload));
   result.outputs.resize(region.outputs().size());
   for (const target::RegionSlot& slot : compiled.slots) {
     if (slot.use != format::NpuUse_OUTPUT) continue;

@@ -48,6 +48,14 @@ TEST(EthosuBlockdep, IsZeroWhereNothingIsProved) {
   EXPECT_EQ(safe_blockdep(previous, pool(300, 0, 8)), 0u);    // writes what the one before reads
   EXPECT_EQ(safe_blockdep(previous, pool(300, 131, 8)), 0u);  // its last byte is written again
   EXPECT_EQ(safe_blockdep(previous, pool(300, 132, 8)), 3u);
+  // Weights of the one before, over which this one writes: its last blocks may still read them.
+  Kernel convolution = previous;
+  convolution.kind = KernelKind::kConv;
+  convolution.weights[0] = {0, 400, 32}, convolution.scales[0] = {0, 432, 16};
+  EXPECT_EQ(safe_blockdep(convolution, pool(300, 447, 8)), 0u);
+  EXPECT_EQ(safe_blockdep(convolution, pool(300, 448, 8)), 3u);
+  EXPECT_EQ(safe_blockdep(convolution, pool(300, 369, 8)), 0u);
+  EXPECT_EQ(safe_blockdep(convolution, pool(300, 368, 8)), 3u);
   Kernel table = pool(300, 400, 8);
   table.activation = 16;
   EXPECT_EQ(safe_blockdep(previous, table), 0u);

@@ -7,6 +7,7 @@
 #include "src/ethosu/compiler/blob_writer.h"
 #include "src/ethosu/isa/blockdep.h"
 #include "src/ethosu/isa/check_stream.h"
+#include "src/ethosu/isa/stream_cycles.h"
 #include "tests/ethosu/compiled_model.h"
 
 namespace qplan::ethosu::testing {
@@ -170,8 +171,7 @@ TEST(ArmStreams, AreTakenByTheLoadersChecks) {
     StreamWork work;
     const Problem problem =
         check_stream(*find_config_word(payload.config_word), payload, limits, &word, &work);
-    EXPECT_GT(work.cycles, 0u);
-    EXPECT_GE(work.total_cycles, work.cycles);
+    EXPECT_GT(work.total_cycles, 0u);
     EXPECT_FALSE(problem) << file.name << ", word " << word << ": " << problem.text;
     ++taken;
     // Without the arena there is nothing that it may write.
@@ -182,16 +182,24 @@ TEST(ArmStreams, AreTakenByTheLoadersChecks) {
   EXPECT_EQ(taken, 190u);
 }
 
-// The cost model is that of Arm's compiler, for memories that keep up with the device.
+// The cost model is that of Arm's compiler, without memories and with them.
 TEST(ArmStreams, CostWhatArmsCompilerEstimates) {
   for (const CompiledFile& file : files_in("nets/")) {
-    if (file.cycles == 0 || !file.name.ends_with(".tflite") || file.name.find("_size") != std::string::npos ||
-        !file.accelerator.starts_with("ethos-u55"))
-      continue;
+    if (file.cycles == 0 || file.name.find("_size") != std::string::npos) continue;
     const CompiledModel model = read_compiled_model(read_bytes(file.path));
-    const CompiledRun run = run_compiled(model, inputs_of(model, file.cases.at(0)));
-    EXPECT_NEAR(static_cast<double>(run.outcome.cycles) / static_cast<double>(file.cycles), 1.0, 0.07)
-        << file.name;
+    Payload payload;
+    ASSERT_FALSE(read_payload(model.payload.data(), model.payload.size(), &payload));
+    const Config& config = *find_config_word(payload.config_word);
+    Memories memories = default_memories(config);
+    // The arena of a U65 is in DRAM, in SRAM are the copies that its compiler makes.
+    if (config.is_u65) memories.of[1] = MemoryClass::kDram;
+    const StreamCycles found = stream_cycles(config, memories, payload);
+    const auto ratio = [](uint64_t a, uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); };
+    std::cout << file.name << ": " << found.compute << " cycles, of Arm's compiler " << file.cycles
+              << "; with memories " << found.cycles << ", of Arm's compiler " << file.total_cycles << "\n";
+    // The model was made for U55; of a U65 it does not know which tensors Arm's compiler keeps in DRAM.
+    EXPECT_NEAR(ratio(found.compute, file.cycles), 1.0, config.is_u65 ? 0.11 : 0.07) << file.name;
+    EXPECT_NEAR(ratio(found.cycles, file.total_cycles), 1.0, config.is_u65 ? 0.16 : 0.14) << file.name;
   }
 }
 
