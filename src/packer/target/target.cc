@@ -94,11 +94,15 @@ Target operators_target(std::string name, const std::vector<std::string>& operat
 }
 
 uint64_t node_macs(const ir::Function& function, const ir::Node& node) {
-  if (!op::is_product(node.op)) return 0;
+  const bool is_transposed = node.op != nullptr && node.op->name == "qnn.conv2d_transpose";
+  if (!is_transposed && !op::is_product(node.op)) return 0;
   const ir::TensorType& weight = function.type(node.operands[1]);
-  const int64_t per_output = weight.num_elements() / weight.shape[op::weight_output_axis(node)];
+  // An output takes the products of a window. Transposed, an input adds its products to a window (OHWI).
+  const int64_t window =
+      weight.num_elements() / weight.shape[is_transposed ? 3 : op::weight_output_axis(node)];
+  const ir::TensorType& windows = function.type(is_transposed ? node.operands[0] : node.results[0]);
   int64_t macs = 0;
-  const bool fits = checked_mul(function.type(node.results[0]).num_elements(), per_output, &macs);
+  const bool fits = checked_mul(windows.num_elements(), window, &macs);
   return static_cast<uint64_t>(fits ? std::min(macs, kMaxMacs) : kMaxMacs);
 }
 

@@ -205,7 +205,8 @@ std::vector<const Target*> by_priority(std::span<const Target> targets);
 Target operators_target(std::string name, const std::vector<std::string>& operators);
 
 // ---- what things cost ----
-// Multiply-accumulates of a node: convolutions and fully connected layers have some.
+// Multiply-accumulates of a node: convolutions, transposed ones too, and fully connected layers have some.
+// Those with padding count, and those whose results a transposed convolution cuts off.
 uint64_t node_macs(const ir::Function& function, const ir::Node& node);
 uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles);
 // bytes: of activations and weights.

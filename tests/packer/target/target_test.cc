@@ -9,6 +9,7 @@
 #include "src/packer/error.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/vta/isa/vta.h"
+#include "tests/packer/target/lower_helpers.h"
 #include "tests/support/vta_config.h"
 
 #define KNOWN_ARM "ethos-u55-32, ethos-u55-64, ethos-u55-128, ethos-u55-256, ethos-u65-256, ethos-u65-512"
@@ -106,6 +107,29 @@ TEST(TargetList, CostsHaveTheDefaultsOfTheDesign) {
   EXPECT_EQ(device_ns(targets[0].costs, 100), 1000u);
   EXPECT_EQ(dma_cycles(targets[0].costs, 17), 67u);
   EXPECT_EQ(device_pj(targets[0].costs, 1000, 10), 2'800u + 1'625u);
+}
+
+TEST(NodeMacs, LayersOfWeightsHaveSome) {
+  const auto macs = [](const std::string& input, const std::string& body) {
+    const ir::Module module = text::parse(testing::main_text(input, "  %0 = " + body + ";\n  %0"), "test");
+    return node_macs(module.main(), module.main().nodes()[0]);
+  };
+  std::string ones = "1";
+  for (int i = 1; i < 54; ++i) ones += ", 1";
+  // 5 * 4 outputs of 3 channels, each of 3 * 3 * 2 products.
+  const std::string weights = "const(Tensor[(3, 3, 3, 2), int8], [" + ones + "])";
+  EXPECT_EQ(macs("%x: Tensor[(1, 5, 4, 2), int8]", "qnn.conv2d(%x, " + weights +
+                                                       ", 0, 0, 1f, 1f, padding=[1, 1, 1, 1], "
+                                                       "data_layout=\"NHWC\", kernel_layout=\"OHWI\")"),
+            5u * 4 * 3 * 18);
+  // Each of 5 * 4 * 2 inputs adds to 3 * 3 outputs of 3 channels, however many outputs there are.
+  for (const std::string size : {"[11, 9]", "[10, 8]"}) {
+    EXPECT_EQ(macs("%x: Tensor[(1, 5, 4, 2), int8]",
+                   "qnn.conv2d_transpose(%x, " + weights +
+                       ", 0, 0, 1f, 1f, strides=[2, 2], output_size=" + size + ")"),
+              5u * 4 * 2 * 27);
+  }
+  EXPECT_EQ(macs("%x: Tensor[(1, 5, 4, 2), int8]", "clip(%x, a_min=0f, a_max=6f)"), 0u);
 }
 
 TEST(TargetList, AClockScalesTheDevicesCycles) {
