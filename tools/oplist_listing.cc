@@ -13,9 +13,29 @@ namespace qplan::tools {
 namespace {
 
 // operator list: QPLAN_NPU_OP_*, by number
-constexpr const char* kOperators[] = {"?",          "conv2d", "dense", "add",    "max_pool2d",
-                                      "avg_pool2d", "clip",   "mul",   "mean",   "maximum",
-                                      "minimum",    "lookup", "pad",   "concat", "reshape"};
+constexpr const char* kOperators[] = {"?",
+                                      "conv2d",
+                                      "dense",
+                                      "add",
+                                      "max_pool2d",
+                                      "avg_pool2d",
+                                      "clip",
+                                      "mul",
+                                      "mean",
+                                      "maximum",
+                                      "minimum",
+                                      "lookup",
+                                      "pad",
+                                      "concat",
+                                      "reshape",
+                                      "softmax",
+                                      "resize_nearest",
+                                      "resize_bilinear",
+                                      "conv2d_transpose",
+                                      "concat_n",
+                                      "add_broadcast",
+                                      "mul_broadcast"};
+static_assert(std::size(kOperators) == QPLAN_NPU_OP_LAST + 1);
 
 struct Contract {
   uint32_t bit;
@@ -54,7 +74,8 @@ class Listing {
            shape_text(t.shape, static_cast<int32_t>(t.rank));
   }
   std::string tensor(const char* name, uint32_t index) const {
-    return index == QPLAN_OPLIST_NONE ? "" : std::string(", ") + name + " " + tensor(index);
+    if (index == QPLAN_OPLIST_NONE) return "";
+    return std::string(", ") + name + (name[0] == '\0' ? "" : " ") + tensor(index);
   }
   static std::string zero_point(int32_t value) { return value == 0 ? "" : " zp " + std::to_string(value); }
 
@@ -81,6 +102,11 @@ class Listing {
     text_ += tensor(op.inputs[0]) + zero_point(op.input_zero_points[0]);
     if (op.inputs[1] != QPLAN_OPLIST_NONE)
       text_ += ", " + tensor(op.inputs[1]) + zero_point(op.input_zero_points[1]);
+    if (op.op == QPLAN_NPU_OP_CONCAT_N) {
+      for (uint32_t i = 2; i < op.num_inputs && i < QPLAN_NPU_MAX_INPUTS; ++i)
+        text_ += tensor("", op.more_inputs[i - 2]);
+      text_ += ", axis " + std::to_string(op.axis);
+    }
     text_ += " -> " + tensor(op.output) + zero_point(op.output_zero_point);
     text_ += tensor("weights", op.weights);
     if (op.weights != QPLAN_OPLIST_NONE) text_ += zero_point(op.weights_zero_point);
@@ -90,7 +116,12 @@ class Listing {
              numbers("dilations", op.dilations, 1) + numbers("pads", op.pads, 0);
     if ((op.flags & QPLAN_NPU_OP_PAD_VALUE) != 0) text_ += ", pad value " + std::to_string(op.pad_value);
     if ((op.flags & QPLAN_NPU_OP_COUNT_INCLUDE_PAD) != 0) text_ += ", counts padding";
-    constexpr uint32_t kFlags = QPLAN_NPU_OP_PAD_VALUE | QPLAN_NPU_OP_COUNT_INCLUDE_PAD;
+    if ((op.flags & QPLAN_NPU_OP_ALIGN_CORNERS) != 0) text_ += ", aligned corners";
+    if ((op.flags & QPLAN_NPU_OP_HALF_PIXEL_CENTERS) != 0) text_ += ", half-pixel centres";
+    if ((op.flags & QPLAN_NPU_OP_RESIZE_FLOAT) != 0) text_ += ", in floats";
+    constexpr uint32_t kFlags = QPLAN_NPU_OP_PAD_VALUE | QPLAN_NPU_OP_COUNT_INCLUDE_PAD |
+                                QPLAN_NPU_OP_ALIGN_CORNERS | QPLAN_NPU_OP_HALF_PIXEL_CENTERS |
+                                QPLAN_NPU_OP_RESIZE_FLOAT;
     if ((op.flags & ~kFlags) != 0) text_ += ", unknown flags " + std::to_string(op.flags & ~kFlags);
     if (op.left_shift != 0) text_ += ", left shift " + std::to_string(op.left_shift);
     if (op.groups != 1) text_ += ", groups " + std::to_string(op.groups);

@@ -33,7 +33,8 @@ extern "C" {
 #endif
 
 /* major << 16 | minor. Majors must match; a minor adds fields and functions at the end. */
-#define QPLAN_NPU_ABI 0x00010002u /* 1.1: load_in_place; 1.2: disassemble */
+#define QPLAN_NPU_ABI \
+  0x00010003u /* 1.1: load_in_place; 1.2: disassemble; 1.3: operators with more than two inputs */
 
 typedef uint64_t qplan_npu_device;
 typedef uint64_t qplan_npu_buffer;
@@ -189,13 +190,26 @@ enum {
   QPLAN_NPU_OP_PAD = 12,     /* pad_value around height and width */
   QPLAN_NPU_OP_CONCAT = 13,  /* of two tensors, along the last axis */
   QPLAN_NPU_OP_RESHAPE = 14, /* the same bytes under another shape */
-  QPLAN_NPU_OP_LAST = QPLAN_NPU_OP_RESHAPE
+  /* since 1.3 */
+  QPLAN_NPU_OP_SOFTMAX = 15,          /* along the last axis */
+  QPLAN_NPU_OP_RESIZE_NEAREST = 16,   /* of height and width: qplan_npu_op_nearest */
+  QPLAN_NPU_OP_RESIZE_BILINEAR = 17,  /* of height and width */
+  QPLAN_NPU_OP_CONV2D_TRANSPOSE = 18, /* as CONV2D; the first two pads are cut off the output */
+  QPLAN_NPU_OP_CONCAT_N = 19,         /* of num_inputs tensors, along axis */
+  QPLAN_NPU_OP_ADD_BROADCAST = 20,    /* ADD and MUL of shapes that broadcast as NumPy's do */
+  QPLAN_NPU_OP_MUL_BROADCAST = 21,
+  QPLAN_NPU_OP_LAST = QPLAN_NPU_OP_MUL_BROADCAST
 };
 /* Flags of an operator. */
 enum {
   QPLAN_NPU_OP_PAD_VALUE = 1u, /* pad_value is given; else a convolution's border is the input's zero point */
-  QPLAN_NPU_OP_COUNT_INCLUDE_PAD = 2u /* average under F32E: divide by the whole window everywhere */
+  QPLAN_NPU_OP_COUNT_INCLUDE_PAD = 2u, /* average under F32E: divide by the whole window everywhere */
+  /* Resizes, since 1.3: where outputs are in the input. Not both of these. */
+  QPLAN_NPU_OP_ALIGN_CORNERS = 4u,
+  QPLAN_NPU_OP_HALF_PIXEL_CENTERS = 8u,
+  QPLAN_NPU_OP_RESIZE_FLOAT = 16u /* bilinear, uint8: by the rule TFL_FLOAT; else TFL_INTEGER */
 };
+#define QPLAN_NPU_MAX_INPUTS 8u /* of an operator */
 typedef struct qplan_npu_op {
   uint32_t struct_size;
   uint32_t op;       /* QPLAN_NPU_OP_* */
@@ -220,13 +234,19 @@ typedef struct qplan_npu_op {
   const int32_t* shifts;      /* positive to the left */
   const float* scales;        /* contract F32E: in the place of multipliers and shifts */
   /* ADD: three of each, of the first input, the second and the output; so has MUL under F32E, under TFL2 it
-   * has one. MEAN: one. AVG_POOL2D under F32E: the scales of input and output. All others, and AVG_POOL2D
-   * under TFL2: none. docs/numerics.md has the formulas. */
+   * has one. ADD_BROADCAST and MUL_BROADCAST are as ADD and MUL. MEAN: one. AVG_POOL2D under F32E: the scales
+   * of input and output. SOFTMAX under TFL2: input_multiplier and input_left_shift, diff_min follows from the
+   * shift; under F32E 257 scales, output_scale and then the table. All others, and AVG_POOL2D under TFL2:
+   * none. docs/numerics.md has the formulas. */
   int32_t weights_zero_point;
   int32_t pad_value;  /* CONV2D, PAD: what stands outside the input, where flags say so */
   int32_t left_shift; /* ADD under TFL2 */
   int32_t reserved2;
   const char* name; /* of the source model, for messages; may be NULL */
+  /* since 1.3: CONCAT_N; of all others 0 */
+  const DLTensor* const* more_inputs; /* after the first two */
+  uint32_t num_inputs;                /* all: 2 to QPLAN_NPU_MAX_INPUTS */
+  uint32_t axis;
 } qplan_npu_op;
 
 /* ---- buffers ---- */

@@ -37,7 +37,8 @@
 extern "C" {
 #endif
 
-#define QPLAN_OPLIST_VERSION 0x00010000u /* major << 16 | minor */
+#define QPLAN_OPLIST_VERSION 0x00010001u /* major << 16 | minor; 1.1: operators with more inputs */
+#define QPLAN_OPLIST_OP_BYTES_1_0 128u   /* of qplan_oplist_op in version 1.0 */
 #define QPLAN_OPLIST_NONE 0xffffffffu    /* in the place of an index */
 #define QPLAN_OPLIST_ALIGNMENT 64u       /* of carried data */
 
@@ -76,7 +77,7 @@ typedef struct qplan_oplist_tensor { /* 72 bytes */
   int64_t shape[6]; /* extents of at least 1, outermost first */
 } qplan_oplist_tensor;
 
-typedef struct qplan_oplist_op { /* 128 bytes; fields as in qplan_npu_op, tensors by index or
+typedef struct qplan_oplist_op { /* 160 bytes; fields as in qplan_npu_op, tensors by index or
                                     QPLAN_OPLIST_NONE */
   uint32_t op;
   uint32_t contract;
@@ -102,6 +103,10 @@ typedef struct qplan_oplist_op { /* 128 bytes; fields as in qplan_npu_op, tensor
   uint32_t dilations[2];
   uint32_t pads[4];
   uint32_t num_scales;
+  /* since 1.1; lists of 1.0 end before */
+  uint32_t more_inputs[QPLAN_NPU_MAX_INPUTS - 2]; /* CONCAT_N: after the first two */
+  uint32_t num_inputs;
+  uint32_t axis;
 } qplan_oplist_op;
 
 /* Reasons (qplan_npu_reason.code) of the functions below; place is the slot, tensor or operator. */
@@ -123,8 +128,9 @@ typedef struct qplan_oplist { /* an opened blob, which must stay */
 /* An operator with its tensors. Not copied: its pointers lead into itself. */
 typedef struct qplan_oplist_call {
   qplan_npu_op op;
-  DLTensor tensors[5]; /* two inputs, weights, bias, output */
-  int64_t shapes[5][QPLAN_OPLIST_MAX_RANK];
+  DLTensor tensors[5 + QPLAN_NPU_MAX_INPUTS - 2]; /* two inputs, weights, bias, output, more inputs */
+  int64_t shapes[5 + QPLAN_NPU_MAX_INPUTS - 2][QPLAN_OPLIST_MAX_RANK];
+  const DLTensor* more_inputs[QPLAN_NPU_MAX_INPUTS - 2];
 } qplan_oplist_call;
 
 /* status, and the reason where there is room for it. */
@@ -178,9 +184,13 @@ static inline qplan_oplist_tensor qplan_oplist_tensor_at(const qplan_oplist* lis
   return t;
 }
 static inline qplan_oplist_op qplan_oplist_op_at(const qplan_oplist* list, uint32_t index) {
+  const size_t bytes =
+      list->header.op_bytes < sizeof(qplan_oplist_op) ? QPLAN_OPLIST_OP_BYTES_1_0 : sizeof(qplan_oplist_op);
   qplan_oplist_op op;
+  memset(&op, 0, sizeof(op));
+  memset(op.more_inputs, 0xff, sizeof(op.more_inputs)); /* QPLAN_OPLIST_NONE */
   memcpy(&op, list->blob + qplan_oplist_tensors_end(&list->header) + (uint64_t)index * list->header.op_bytes,
-         sizeof(op));
+         bytes);
   return op;
 }
 
@@ -270,10 +280,11 @@ static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, 
   uint32_t i, k;
   for (i = 0; i < h->num_ops; ++i) {
     const qplan_oplist_op op = qplan_oplist_op_at(list, i);
-    uint32_t reads[7];
+    uint32_t reads[7 + QPLAN_NPU_MAX_INPUTS - 2];
     uint32_t use;
     reads[0] = op.inputs[0], reads[1] = op.inputs[1], reads[2] = op.weights, reads[3] = op.bias;
     reads[4] = op.multipliers, reads[5] = op.shifts, reads[6] = op.scales;
+    memcpy(reads + 7, op.more_inputs, sizeof(op.more_inputs));
     if (op.output >= h->num_tensors || op.inputs[0] >= h->num_tensors ||
         (op.name != QPLAN_OPLIST_NONE && op.name >= h->names_bytes)) {
       return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, h->num_tensors, op.output,
@@ -283,13 +294,13 @@ static inline qplan_npu_status qplan_oplist_check_ops(const qplan_oplist* list, 
     if (use != QPLAN_NPU_USE_OUTPUT && use != QPLAN_NPU_USE_SCRATCH)
       return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, QPLAN_NPU_USE_OUTPUT, use,
                                  "oplist: an operator writes what must not be written");
-    for (k = 0; k < 7; ++k) {
+    for (k = 0; k < (op.op == QPLAN_NPU_OP_CONCAT_N ? sizeof(reads) / sizeof(reads[0]) : 7); ++k) {
       if (reads[k] == QPLAN_OPLIST_NONE) continue;
       if (reads[k] >= h->num_tensors || qplan_oplist_overlap(list, reads[k], op.output))
         return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, h->num_tensors, reads[k],
                                    "oplist: an operand is no tensor, or overlaps the output");
       use = qplan_oplist_slot_at(list, qplan_oplist_tensor_at(list, reads[k]).slot).usage;
-      if (k >= 2 && use != QPLAN_NPU_USE_WEIGHTS)
+      if (k >= 2 && k < 7 && use != QPLAN_NPU_USE_WEIGHTS)
         return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_OP, i, QPLAN_NPU_USE_WEIGHTS, use,
                                    "oplist: weights, bias and scales must be carried");
     }
@@ -340,7 +351,7 @@ static inline qplan_npu_status qplan_oplist_open(const void* blob, uint64_t byte
     return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_CHECKSUM, QPLAN_OPLIST_NONE, 0, 0,
                                "oplist: damaged: the checksum is another");
   if (h->slot_bytes < sizeof(qplan_oplist_slot) || h->tensor_bytes < sizeof(qplan_oplist_tensor) ||
-      h->op_bytes < sizeof(qplan_oplist_op) || h->num_slots > 65536 || h->num_tensors > (1u << 24) ||
+      h->op_bytes < QPLAN_OPLIST_OP_BYTES_1_0 || h->num_slots > 65536 || h->num_tensors > (1u << 24) ||
       h->num_ops > (1u << 24)) {
     return qplan_oplist_refuse(why, QPLAN_NPU_E_BLOB, QPLAN_OPLIST_BAD_HEADER, QPLAN_OPLIST_NONE, 0, 0,
                                "oplist: records are smaller than in version 1.0, or too many");
@@ -390,6 +401,7 @@ static inline void qplan_oplist_bind(const qplan_oplist* list, uint32_t index, v
                                      qplan_oplist_call* call) {
   const qplan_oplist_op r = qplan_oplist_op_at(list, index);
   qplan_npu_op* op = &call->op;
+  int i;
   memset(op, 0, sizeof(*op));
   op->struct_size = sizeof(*op);
   op->op = r.op;
@@ -400,6 +412,11 @@ static inline void qplan_oplist_bind(const qplan_oplist* list, uint32_t index, v
   op->weights = qplan_oplist_bind_tensor(list, r.weights, slot_memory, call, 2);
   op->bias = qplan_oplist_bind_tensor(list, r.bias, slot_memory, call, 3);
   op->output = qplan_oplist_bind_tensor(list, r.output, slot_memory, call, 4);
+  for (i = 0; r.op == QPLAN_NPU_OP_CONCAT_N && i < (int)QPLAN_NPU_MAX_INPUTS - 2; ++i)
+    call->more_inputs[i] = qplan_oplist_bind_tensor(list, r.more_inputs[i], slot_memory, call, 5 + i);
+  if (i > 0) op->more_inputs = call->more_inputs;
+  op->num_inputs = r.num_inputs;
+  op->axis = r.axis;
   memcpy(op->input_zero_points, r.input_zero_points, sizeof(r.input_zero_points));
   op->output_zero_point = r.output_zero_point;
   op->clamp_min = r.clamp_min;

@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-#define QPLAN_NPU_TARGET_ABI 0x00010001u /* major << 16 | minor; majors must match */
+/* major << 16 | minor; majors must match. 1.1: scratch; 1.2: more composites and patterns */
+#define QPLAN_NPU_TARGET_ABI 0x00010002u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
 typedef struct qplan_npu_target_costs {
@@ -45,7 +46,8 @@ typedef struct qplan_npu_pattern_step {
  *   nn.pad? qnn.conv2d nn.bias_add? qnn.requantize clip?   -> QPLAN_NPU_OP_CONV2D
  *   qnn.dense nn.bias_add? qnn.requantize clip?            -> QPLAN_NPU_OP_DENSE
  *   nn.pad? qnn.conv2d nn.bias_add?    qnn.dense nn.bias_add?   -> the same under QPLAN_NPU_ACC32
- *   qnn.add clip?    nn.max_pool2d clip?    qnn.avg_pool2d clip?    clip
+ *   qnn.conv2d_transpose nn.bias_add? qnn.requantize clip? -> QPLAN_NPU_OP_CONV2D_TRANSPOSE
+ *   qnn.add clip?    qnn.mul clip?    qnn.mean clip?    nn.max_pool2d clip?    qnn.avg_pool2d clip?    clip
  * where what is optional may be left out or be made required: which variants a device wants is its choice. */
 typedef struct qplan_npu_pattern {
   const char* name;    /* of the composite: "acme.conv_relu"; a name of the library's own */
@@ -76,7 +78,9 @@ typedef struct qplan_npu_target {
 
   /* By the packer's names: "qplan.qconv2d" (all but depthwise), "qplan.qdepthwise", "qplan.qdense",
    * "qplan.qadd", "qplan.qmax_pool2d", "qplan.qavg_pool2d", "qplan.qclip", "qplan.qmul", "qplan.qmean",
-   * "qplan.qmaximum", "qplan.qminimum", "qplan.qlookup", "qplan.qpad", "qplan.qconcat", "qplan.qreshape".
+   * "qplan.qmaximum", "qplan.qminimum", "qplan.qlookup", "qplan.qpad", "qplan.qconcat", "qplan.qreshape", and
+   * since 1.2 "qplan.qconv2d_transpose", "qplan.qsoftmax", "qplan.qresize_nearest", "qplan.qresize_bilinear",
+   * "qplan.qconcat_n", "qplan.qadd_broadcast", "qplan.qmul_broadcast".
    * Tried in this order, after the patterns. The first three have forms that end before qnn.requantize:
    * "qplan.qconv2d_acc32", "qplan.qdepthwise_acc32", "qplan.qdense_acc32". Where capabilities name
    * QPLAN_NPU_ACC32, the forms of those that are listed are tried last, listed or not: `supported` is asked

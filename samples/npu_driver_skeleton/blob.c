@@ -81,14 +81,15 @@ static uint64_t tensor_bytes(const DLTensor* t) {
 void run_blob(const struct program* program, void* const* slots, const qplan_npu_status* stop,
               qplan_npu_report* report) {
   const qplan_oplist* list = &program->list;
-  uint32_t i;
+  uint32_t i, k;
   for (i = 0; i < list->header.num_ops && __atomic_load_n(stop, __ATOMIC_RELAXED) == 0; ++i) {
     qplan_oplist_call call;
     qplan_oplist_bind(list, i, slots, &call);
     compute(&call.op, stop);
     report->macs += op_macs(&call.op);
-    report->bytes_read += tensor_bytes(call.op.inputs[0]) + tensor_bytes(call.op.inputs[1]) +
-                          tensor_bytes(call.op.weights) + tensor_bytes(call.op.bias);
+    for (k = 0; k < qplan_npu_op_num_inputs(&call.op); ++k)
+      report->bytes_read += tensor_bytes(qplan_npu_op_input(&call.op, k));
+    report->bytes_read += tensor_bytes(call.op.weights) + tensor_bytes(call.op.bias);
     report->bytes_written += tensor_bytes(call.op.output);
   }
   report->cycles = report->busy_cycles = report->macs / SKELETON_MACS_PER_CYCLE + report->bytes_written + 1;

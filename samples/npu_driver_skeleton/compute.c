@@ -7,10 +7,7 @@ static int32_t as_signed(uint32_t bits) { /* two's complement, without undefined
   return bits <= INT32_MAX ? (int32_t)bits : (int32_t)(bits - 0x80000000u) + INT32_MIN;
 }
 
-/* floor(value / 2^shift) */
-static int64_t floor_shift(int64_t value, int shift) {
-  return value >= 0 ? value >> shift : ~(~value >> shift);
-}
+int64_t floor_shift(int64_t value, int shift) { return value >= 0 ? value >> shift : ~(~value >> shift); }
 
 static int64_t tfl2(int32_t a, int32_t multiplier, int32_t shift) {
   const int left = shift > 0 ? shift : 0, right = shift > 0 ? 0 : -shift;
@@ -32,7 +29,7 @@ static int32_t clamped(int64_t value, const qplan_npu_op* op) {
 }
 
 /* zero point, half to even, clamp. The ends of the clamp are integers, so that clamping first is the same. */
-static int32_t quantized(float real, const qplan_npu_op* op) {
+int32_t quantized(float real, const qplan_npu_op* op) {
   const float low = (float)(op->clamp_min - op->output_zero_point);
   const float high = (float)(op->clamp_max - op->output_zero_point);
   volatile float
@@ -54,10 +51,10 @@ static int32_t requantized(const qplan_npu_op* op, int32_t a, int64_t channel) {
 }
 
 /* ---- elements: of 8 bits, and accumulators of 32 ---- */
-static int32_t get(const DLTensor* t, int64_t i) {
+int32_t get(const DLTensor* t, int64_t i) {
   return t->dtype.code == kDLInt ? ((const int8_t*)t->data)[i] : ((const uint8_t*)t->data)[i];
 }
-static void put(const DLTensor* t, int64_t i, int32_t value) {
+void put(const DLTensor* t, int64_t i, int32_t value) {
   if (t->dtype.bits == 32) {
     ((int32_t*)t->data)[i] = value;
   } else {
@@ -67,7 +64,7 @@ static void put(const DLTensor* t, int64_t i, int32_t value) {
 static int32_t bias_of(const qplan_npu_op* op, int64_t o) {
   return op->bias == NULL ? 0 : ((const int32_t*)op->bias->data)[o];
 }
-static int stopped(const qplan_npu_status* stop) { return __atomic_load_n(stop, __ATOMIC_RELAXED) != 0; }
+int stopped(const qplan_npu_status* stop) { return __atomic_load_n(stop, __ATOMIC_RELAXED) != 0; }
 
 /* ---- operators ---- */
 /* Sums are taken modulo 2^32. */
@@ -94,6 +91,32 @@ static int32_t conv2d_sum(const qplan_npu_op* op, int64_t n, int64_t y, int64_t 
   return as_signed(sum);
 }
 
+/* The input's position of which output `at` gets products through tap k, before the stride; -1: none. */
+static int64_t source_of(int64_t at, int64_t k, uint32_t cut, uint32_t stride, int64_t extent) {
+  const int64_t reach = at + (int64_t)cut - k;
+  return reach < 0 || reach % (int64_t)stride != 0 || reach / (int64_t)stride >= extent
+             ? -1
+             : reach / (int64_t)stride;
+}
+
+static int32_t transposed_sum(const qplan_npu_op* op, int64_t n, int64_t y, int64_t x, int64_t o) {
+  const int64_t *in = op->inputs[0]->shape, *w = op->weights->shape;
+  uint32_t sum = (uint32_t)bias_of(op, o);
+  int64_t ky, kx, i;
+  for (ky = 0; ky < w[1]; ++ky) {
+    const int64_t iy = source_of(y, ky, op->pads[0], op->strides[0], in[1]);
+    for (kx = 0; iy >= 0 && kx < w[2]; ++kx) {
+      const int64_t ix = source_of(x, kx, op->pads[1], op->strides[1], in[2]);
+      for (i = 0; ix >= 0 && i < w[3]; ++i) {
+        const int32_t v = get(op->inputs[0], ((n * in[1] + iy) * in[2] + ix) * in[3] + i);
+        const int32_t weight = get(op->weights, ((o * w[1] + ky) * w[2] + kx) * w[3] + i);
+        sum += (uint32_t)((v - op->input_zero_points[0]) * (weight - op->weights_zero_point));
+      }
+    }
+  }
+  return as_signed(sum);
+}
+
 static void conv2d(const qplan_npu_op* op, const qplan_npu_status* stop) {
   const int64_t* out = op->output->shape;
   int64_t n, y, x, o, at = 0;
@@ -101,8 +124,11 @@ static void conv2d(const qplan_npu_op* op, const qplan_npu_status* stop) {
     for (y = 0; y < out[1]; ++y) {
       for (x = 0; x < out[2]; ++x) {
         if (stopped(stop)) return; /* a pixel takes as many products as there are weights: that is bounded */
-        for (o = 0; o < out[3]; ++o, ++at)
-          put(op->output, at, requantized(op, conv2d_sum(op, n, y, x, o), o));
+        for (o = 0; o < out[3]; ++o, ++at) {
+          const int32_t sum =
+              op->op == QPLAN_NPU_OP_CONV2D ? conv2d_sum(op, n, y, x, o) : transposed_sum(op, n, y, x, o);
+          put(op->output, at, requantized(op, sum, o));
+        }
       }
     }
   }
@@ -145,13 +171,31 @@ static int32_t mul_values(const qplan_npu_op* op, int32_t a, int32_t b) {
   return requantized(op, da * db, 0);
 }
 
+/* The element of t that stands where element i of the output is: axes of t that are missing or 1 repeat. */
+static int64_t broadcast(const DLTensor* t, const DLTensor* output, int64_t i) {
+  int64_t at = 0, step = 1;
+  int32_t axis;
+  for (axis = 1; axis <= t->ndim; ++axis) {
+    const int64_t whole = output->shape[output->ndim - axis], own = t->shape[t->ndim - axis];
+    if (own != 1) at += i % whole * step;
+    i /= whole;
+    step *= own;
+  }
+  return at;
+}
+
 static int32_t element(const qplan_npu_op* op, int64_t i) {
-  const int32_t a = get(op->inputs[0], i);
-  const int32_t b = qplan_npu_op_has_two_inputs(op->op) ? get(op->inputs[1], i) : 0;
+  const int broadcasts = qplan_npu_op_broadcasts(op->op);
+  const int32_t a = get(op->inputs[0], broadcasts ? broadcast(op->inputs[0], op->output, i) : i);
+  int32_t b = 0;
+  if (qplan_npu_op_has_two_inputs(op->op))
+    b = get(op->inputs[1], broadcasts ? broadcast(op->inputs[1], op->output, i) : i);
   switch (op->op) {
     case QPLAN_NPU_OP_ADD:
+    case QPLAN_NPU_OP_ADD_BROADCAST:
       return add_values(op, a, b);
     case QPLAN_NPU_OP_MUL:
+    case QPLAN_NPU_OP_MUL_BROADCAST:
       return mul_values(op, a, b);
     case QPLAN_NPU_OP_MAXIMUM:
       return a > b ? a : b;
@@ -227,40 +271,10 @@ static void mean(const qplan_npu_op* op, const qplan_npu_status* stop) {
   }
 }
 
-static void pad(const qplan_npu_op* op, const qplan_npu_status* stop) {
-  const int64_t *in = op->inputs[0]->shape, *out = op->output->shape;
-  int64_t n, y, x, c, at = 0;
-  for (n = 0; n < out[0]; ++n) {
-    for (y = 0; y < out[1] && !stopped(stop); ++y) {
-      const int64_t iy = y - op->pads[0];
-      for (x = 0; x < out[2]; ++x) {
-        const int64_t ix = x - op->pads[1];
-        const int is_inside = iy >= 0 && iy < in[1] && ix >= 0 && ix < in[2];
-        for (c = 0; c < out[3]; ++c, ++at) {
-          put(op->output, at,
-              is_inside ? get(op->inputs[0], ((n * in[1] + iy) * in[2] + ix) * in[3] + c) : op->pad_value);
-        }
-      }
-    }
-  }
-}
-
-static void concat(const qplan_npu_op* op, const qplan_npu_status* stop) {
-  const int64_t parts[2] = {op->inputs[0]->shape[op->inputs[0]->ndim - 1],
-                            op->inputs[1]->shape[op->inputs[1]->ndim - 1]};
-  const int64_t rows = qplan_npu_op_elements(op->inputs[0]) / parts[0];
-  int64_t r, c, at = 0;
-  int part;
-  for (r = 0; r < rows && !stopped(stop); ++r) {
-    for (part = 0; part < 2; ++part) {
-      for (c = 0; c < parts[part]; ++c, ++at) put(op->output, at, get(op->inputs[part], r * parts[part] + c));
-    }
-  }
-}
-
 void compute(const qplan_npu_op* op, const qplan_npu_status* stop) {
   switch (op->op) {
     case QPLAN_NPU_OP_CONV2D:
+    case QPLAN_NPU_OP_CONV2D_TRANSPOSE:
       conv2d(op, stop);
       break;
     case QPLAN_NPU_OP_DENSE:
@@ -277,7 +291,15 @@ void compute(const qplan_npu_op* op, const qplan_npu_status* stop) {
       pad(op, stop);
       break;
     case QPLAN_NPU_OP_CONCAT:
+    case QPLAN_NPU_OP_CONCAT_N:
       concat(op, stop);
+      break;
+    case QPLAN_NPU_OP_RESIZE_NEAREST:
+    case QPLAN_NPU_OP_RESIZE_BILINEAR:
+      resize(op, stop);
+      break;
+    case QPLAN_NPU_OP_SOFTMAX:
+      softmax(op, stop);
       break;
     default: /* check_op took it: it is one that goes element by element */
       elementwise(op, stop);
@@ -286,7 +308,10 @@ void compute(const qplan_npu_op* op, const qplan_npu_status* stop) {
 }
 
 uint64_t op_macs(const qplan_npu_op* op) {
-  if (op->op != QPLAN_NPU_OP_CONV2D && op->op != QPLAN_NPU_OP_DENSE) return 0;
+  if (!qplan_npu_op_is_layer(op->op)) return 0;
+  if (op->op == QPLAN_NPU_OP_CONV2D_TRANSPOSE) /* each element of the input with all taps */
+    return (uint64_t)qplan_npu_op_elements(op->inputs[0]) *
+           (uint64_t)(qplan_npu_op_elements(op->weights) / op->weights->shape[3]);
   return (uint64_t)qplan_npu_op_elements(op->output) *
          (uint64_t)(qplan_npu_op_elements(op->weights) / op->weights->shape[0]);
 }

@@ -149,6 +149,19 @@ qplan_npu_status skeleton_reset(qplan_npu_device);
 /* An operator that check_op took, all of whose tensors have data. Ends early once *stop is not 0. */
 void compute(const qplan_npu_op* op, const qplan_npu_status* stop);
 uint64_t op_macs(const qplan_npu_op* op);
+/* For the two files below. floor_shift: floor(value / 2^shift). */
+int64_t floor_shift(int64_t value, int shift);
+/* A real result: zero point, half to even, clamp. */
+int32_t quantized(float real, const qplan_npu_op* op);
+int32_t get(const DLTensor* t, int64_t i); /* an element of 8 bits */
+void put(const DLTensor* t, int64_t i, int32_t value);
+int stopped(const qplan_npu_status* stop);
+
+/* ---- movement.c, softmax.c: some of compute's operators ---- */
+void pad(const qplan_npu_op* op, const qplan_npu_status* stop);
+void concat(const qplan_npu_op* op, const qplan_npu_status* stop);
+void resize(const qplan_npu_op* op, const qplan_npu_status* stop);
+void softmax(const qplan_npu_op* op, const qplan_npu_status* stop);
 
 /* ---- supported.c: what the device can do, for driver and target ---- */
 enum { SKELETON_NUM_RULES = 4 };

@@ -10,7 +10,7 @@ const qplan_npu_rule skeleton_rules[SKELETON_NUM_RULES] = {
     {RULE_FORM, 0, "skeleton.form", "a well-formed operator on packed tensors of 8 bits",
      "quantise the model to 8-bit integers"},
     {RULE_CONTRACT, 0, "skeleton.contract",
-     "contract tfl2, tfl1, f32e or acc32; of additions and averages tfl2 or f32e",
+     "contract tfl2, tfl1, f32e or acc32; of all but layers tfl2 or f32e",
      "pack with --contract=tfl2 if these results are acceptable"},
     {RULE_WINDOW, 0, "skeleton.window",
      "kernels and pools of at most the window that the device has, 256 x 256 without options",
@@ -86,7 +86,7 @@ static void add(struct list* list, uint32_t rule, int64_t limit, int64_t actual,
 
 static void check_window(uint32_t max_window, const qplan_npu_op* op, struct list* list) {
   int64_t h = op->window[0], w = op->window[1];
-  if (op->op == QPLAN_NPU_OP_CONV2D) h = op->weights->shape[1], w = op->weights->shape[2];
+  if (qplan_npu_op_is_layer(op->op)) h = op->weights->shape[1], w = op->weights->shape[2];
   if (h > (int64_t)max_window || w > (int64_t)max_window)
     add(list, RULE_WINDOW, max_window, h > w ? h : w, "the window is larger than the device's");
 }
@@ -106,8 +106,8 @@ qplan_npu_status check_op(uint32_t max_window, const qplan_npu_op* from, qplan_n
     if ((op.contract & contracts) == 0 || (op.contract & (op.contract - 1)) != 0)
       add(&list, RULE_CONTRACT, contracts, op.contract, "the contract is not one that this device computes");
   }
-  if (malformed == NULL && (op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_MAX_POOL2D ||
-                            op.op == QPLAN_NPU_OP_AVG_POOL2D)) {
+  if (malformed == NULL && (op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_CONV2D_TRANSPOSE ||
+                            op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D)) {
     check_window(max_window, &op, &list);
   }
   if (malformed == NULL && op.op == QPLAN_NPU_OP_CONV2D && op.groups != 1 &&

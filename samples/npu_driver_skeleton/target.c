@@ -3,9 +3,14 @@
 
 /* Tried in this order: a clip alone comes after the operators that may end in one. */
 static const char* const kComposites[] = {
-    "qplan.qconv2d",     "qplan.qdepthwise", "qplan.qdense", "qplan.qadd",    "qplan.qmax_pool2d",
-    "qplan.qavg_pool2d", "qplan.qmul",       "qplan.qclip",  "qplan.qmean",   "qplan.qmaximum",
-    "qplan.qminimum",    "qplan.qlookup",    "qplan.qpad",   "qplan.qconcat", "qplan.qreshape"};
+    "qplan.qconv2d",           "qplan.qdepthwise",     "qplan.qdense",
+    "qplan.qconv2d_transpose", "qplan.qadd",           "qplan.qmul",
+    "qplan.qadd_broadcast",    "qplan.qmul_broadcast", "qplan.qmax_pool2d",
+    "qplan.qavg_pool2d",       "qplan.qclip",          "qplan.qmean",
+    "qplan.qsoftmax",          "qplan.qmaximum",       "qplan.qminimum",
+    "qplan.qlookup",           "qplan.qpad",           "qplan.qconcat",
+    "qplan.qconcat_n",         "qplan.qreshape",       "qplan.qresize_nearest",
+    "qplan.qresize_bilinear"};
 
 /* A number says all about a variant of this device. Where it takes more, let config be a pointer to a struct
  * that stays until the library is unloaded. */

@@ -7,16 +7,14 @@
 #include "qplan/npu_oplist.h"
 #include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
+#include "tests/conformance/draw.h"
 #include "tests/conformance/workload.h"
 
 namespace qplan::conformance {
 namespace {
 
 using target::external::empty_op;
-using target::external::OplistWriter;
 
-constexpr DLDataType kS8 = {kDLInt, 8, 1}, kU8 = {kDLUInt, 8, 1}, kS32 = {kDLInt, 32, 1},
-                     kF32 = {kDLFloat, 32, 1};
 struct ContractName {
   uint32_t bit;
   const char* name;
@@ -24,9 +22,29 @@ struct ContractName {
 constexpr ContractName kContracts[] = {
     {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
 constexpr int64_t kEndlessKernels[] = {15, 7, 3};
-constexpr const char* kOps[] = {"",           "conv2d", "dense", "add",    "max_pool2d",
-                                "avg_pool2d", "clip",   "mul",   "mean",   "maximum",
-                                "minimum",    "lookup", "pad",   "concat", "reshape"};
+constexpr const char* kOps[] = {"",
+                                "conv2d",
+                                "dense",
+                                "add",
+                                "max_pool2d",
+                                "avg_pool2d",
+                                "clip",
+                                "mul",
+                                "mean",
+                                "maximum",
+                                "minimum",
+                                "lookup",
+                                "pad",
+                                "concat",
+                                "reshape",
+                                "softmax",
+                                "resize_nearest",
+                                "resize_bilinear",
+                                "conv2d_transpose",
+                                "concat_n",
+                                "add_broadcast",
+                                "mul_broadcast"};
+static_assert(std::size(kOps) == QPLAN_NPU_OP_LAST + 1);
 constexpr uint32_t kNumKinds = QPLAN_NPU_OP_LAST;
 constexpr uint32_t kTriesOfKind = 24;  // before the next kind, where kinds are not drawn
 
@@ -35,21 +53,10 @@ uint32_t tries_of(Size size) {
   return size == Size::kRandom ? 240 : kNumKinds * kTriesOfKind;
 }
 
-// Draws an operator that the capabilities allow. Every second attempt is plain: no padding, steps of one,
-// zero points of 0, signed weights, one scale, channels in multiples of what devices often want.
-class Generator {
+// Draws an operator that the capabilities allow.
+class Generator : private Draw {
  public:
-  Generator(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed, uint32_t attempt)
-      : capabilities_(capabilities),
-        size_(size),
-        attempt_(attempt),
-        is_plain_(attempt % 2 == 1),
-        random_(seed) {
-    constexpr int64_t kPlainPacks[] = {16, 8, 32, 4};
-    pack_ = capabilities.channel_pack > 1 && says_something() ? int64_t{capabilities.channel_pack}
-            : is_plain_                                       ? kPlainPacks[attempt / 2 % 4]
-                                                              : 1;
-  }
+  using Draw::Draw;
 
   // The list alone. "" or why there is none.
   std::string draw() {
@@ -58,6 +65,9 @@ class Generator {
     const uint32_t kind = draw_kind();
     if (!draw_contract(kind))
       return std::string(kOps[kind]) + ": the capabilities name no contract that this program has for it";
+    // The zero point of a softmax is the least value.
+    if (kind == QPLAN_NPU_OP_SOFTMAX && says_something() && capabilities_.output_zero_point == 0)
+      dtype_ = kU8;
     const bool has_second = size_ == Size::kRandom && between(0, 3) == 0 && contract_ != QPLAN_NPU_ACC32;
     add_operator(kind, has_second);
     if (has_second) {
@@ -68,6 +78,8 @@ class Generator {
       writer_.add_op(clip, "second");
       workload_.text += " -> clip";
     }
+    if (workload_.slots.size() > capabilities_.max_binds)
+      return workload_.text + ": it has more buffers than max_binds";
     for (const Slot& slot : workload_.slots) {
       if (slot.bytes > capabilities_.max_buffer_bytes)
         return workload_.text + ": a tensor is larger than max_buffer_bytes";
@@ -107,14 +119,6 @@ class Generator {
   const Workload& workload() const { return workload_; }
 
  private:
-  // ---- what the capabilities allow
-  bool says_something() const { return capabilities_.contracts != 0; }
-  bool has_contract(uint32_t contract) const {
-    return !says_something() || (capabilities_.contracts & contract) != 0;
-  }
-  bool allows(uint32_t field) const { return !is_plain_ && (!says_something() || field != 0); }
-  int64_t round_up(int64_t channels) const { return (channels + pack_ - 1) / pack_ * pack_; }
-
   // Random sizes draw any kind. The others want a layer with weights, and take what there is.
   uint32_t draw_kind() {
     if (size_ == Size::kRandom) return static_cast<uint32_t>(between(1, kNumKinds));
@@ -134,95 +138,6 @@ class Generator {
     const size_t choice = size_ == Size::kRandom ? random_() : attempt_ / 2;
     contract_ = contracts[choice % contracts.size()];
     return true;
-  }
-
-  int64_t between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_() % static_cast<uint32_t>(high - low + 1));
-  }
-  int64_t low() const { return dtype_.code == kDLInt ? -128 : 0; }
-  int32_t value() { return static_cast<int32_t>(between(low(), low() + 255)); }
-  int32_t zero_point(uint32_t field) { return allows(field) ? value() : 0; }
-  float real(double from, double to) {
-    return static_cast<float>(from + (to - from) * static_cast<double>(random_()) / 4294967295.0);
-  }
-
-  std::vector<uint8_t> random_bytes(size_t count) {
-    std::vector<uint8_t> bytes(count);
-    for (size_t i = 0; i < count; i += 4) {  // of megabytes, for each operator that is drawn
-      const auto four = static_cast<uint32_t>(random_());
-      std::memcpy(bytes.data() + i, &four, std::min<size_t>(4, count - i));
-    }
-    return bytes;
-  }
-  template <typename T>
-  uint32_t constants(DLDataType dtype, const std::vector<T>& values, std::vector<int64_t> shape = {}) {
-    if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
-    return writer_.add_constant(dtype, shape,
-                                {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(T)});
-  }
-
-  static int64_t elements(const std::vector<int64_t>& shape) {
-    int64_t n = 1;
-    for (const int64_t extent : shape) n *= extent;
-    return n;
-  }
-  uint32_t input(const std::vector<int64_t>& shape) {
-    const auto bytes = static_cast<uint64_t>(elements(shape));
-    Slot slot;
-    slot.slot = writer_.add_slot(QPLAN_NPU_USE_INPUT, bytes);
-    slot.usage = QPLAN_NPU_USE_INPUT;
-    slot.bytes = bytes;
-    workload_.slots.push_back(slot);
-    return writer_.add_tensor(slot.slot, 0, dtype_, shape);
-  }
-  uint32_t output(const std::vector<int64_t>& shape, bool is_scratch) {
-    const uint32_t usage = is_scratch ? QPLAN_NPU_USE_SCRATCH : QPLAN_NPU_USE_OUTPUT;
-    const DLDataType dtype = contract_ == QPLAN_NPU_ACC32 ? kS32 : dtype_;
-    const auto bytes = static_cast<uint64_t>(elements(shape)) * (dtype.bits / 8u);
-    if (!is_scratch) workload_.output = workload_.slots.size();
-    const uint32_t slot = writer_.add_slot(usage, bytes);
-    workload_.slots.push_back({slot, usage, bytes, {}});
-    shape_ = shape;
-    result_ = writer_.add_tensor(slot, 0, dtype, shape);
-    return result_;
-  }
-
-  void set_range(qplan_oplist_op* op) {
-    if (contract_ == QPLAN_NPU_ACC32) {
-      op->clamp_min = INT32_MIN;
-      op->clamp_max = INT32_MAX;
-      return;
-    }
-    op->output_zero_point = zero_point(capabilities_.output_zero_point);
-    op->clamp_min = static_cast<int32_t>(low());
-    op->clamp_max = static_cast<int32_t>(low() + 255);
-    if (is_plain_ || between(0, 2) != 0) return;
-    op->clamp_min = static_cast<int32_t>(between(low(), low() + 100));
-    op->clamp_max = static_cast<int32_t>(between(low() + 120, low() + 255));
-  }
-
-  // Such that results of accumulators around `spread` fill the range.
-  void set_scales(qplan_oplist_op* op, int64_t channels, double spread) {
-    if (contract_ == QPLAN_NPU_ACC32) return;
-    const bool per_channel =
-        !is_plain_ && (!says_something() || (capabilities_.contracts_per_channel & contract_) != 0);
-    op->num_scales = static_cast<uint32_t>(!per_channel || between(0, 1) == 0 ? 1 : channels);
-    if (contract_ == QPLAN_NPU_F32E) {
-      std::vector<float> scales;
-      for (uint32_t i = 0; i < op->num_scales; ++i) scales.push_back(real(20 / spread, 200 / spread));
-      op->scales = constants(kF32, scales);
-      return;
-    }
-    int32_t shift = 7;
-    for (double s = spread; s > 1; s /= 2) --shift;
-    std::vector<int32_t> multipliers, shifts;
-    for (uint32_t i = 0; i < op->num_scales; ++i) {
-      multipliers.push_back(between(0, 30) == 0 ? 0
-                                                : static_cast<int32_t>(between(int64_t{1} << 30, INT32_MAX)));
-      shifts.push_back(std::clamp<int32_t>(shift + static_cast<int32_t>(between(-2, 2)), -31, 30));
-    }
-    op->multipliers = constants(kS32, multipliers);
-    op->shifts = constants(kS32, shifts);
   }
 
   void set_weights(qplan_oplist_op* op, const std::vector<int64_t>& shape) {
@@ -322,10 +237,29 @@ class Generator {
     *channels = outputs;
   }
 
+  // The output has the extents that the strides make: each pixel of the input adds a window to it.
+  void add_transposed_conv(qplan_oplist_op* op, int64_t* h, int64_t* w, int64_t* channels) {
+    const bool is_long = size_ == Size::kLong;
+    const int64_t kernel = is_long ? 3 : between(1, 3);
+    const int64_t outputs = round_up(is_long ? 32 : between(1, size_ == Size::kSmall ? 4 : 12));
+    op->inputs[0] = input({1, *h, *w, *channels});
+    set_weights(op, {outputs, kernel, kernel, *channels});
+    int64_t* const extents[] = {h, w};
+    for (size_t i = 0; i < 2; ++i) {
+      op->strides[i] = is_plain_ ? 2 : static_cast<uint32_t>(between(1, 3));
+      op->pads[i] = is_plain_ ? 0 : static_cast<uint32_t>(between(0, kernel - 1));
+      const int64_t whole = (*extents[i] - 1) * op->strides[i] + kernel - op->pads[i];
+      // Some have outputs that nothing reaches, or leave some out.
+      *extents[i] = is_plain_ ? whole : std::max<int64_t>(1, whole + between(-1, 1));
+    }
+    *channels = outputs;
+  }
+
   void add_image(uint32_t kind, qplan_oplist_op* op, bool has_second) {
     const bool is_small = size_ == Size::kSmall, is_endless = size_ == Size::kEndless;
     const bool is_long = size_ == Size::kLong || is_endless;
-    const bool is_conv = kind == QPLAN_NPU_OP_CONV2D;
+    const bool is_transposed = kind == QPLAN_NPU_OP_CONV2D_TRANSPOSE;
+    const bool is_conv = kind == QPLAN_NPU_OP_CONV2D || is_transposed;
     const int64_t long_extent = is_endless || (is_long && !is_conv) ? 256 : 64;
     int64_t h = is_long ? long_extent : between(1, is_small ? 4 : 9);
     int64_t w = is_long ? long_extent : between(1, is_small ? 4 : 9);
@@ -333,7 +267,9 @@ class Generator {
                                 : is_long                           ? 16
                                                                     : between(1, is_small ? 4 : 20));
     const std::vector<int64_t> shape = {1, h, w, channels};
-    if (is_conv) {
+    if (is_transposed) {
+      add_transposed_conv(op, &h, &w, &channels);
+    } else if (is_conv) {
       add_conv(op, &h, &w, &channels);
     } else {
       op->inputs[0] = input(shape);
@@ -343,7 +279,7 @@ class Generator {
       op->inputs[1] = input(shape);
       op->input_zero_points[1] = zero_point(capabilities_.input_zero_point);
       set_add_scales(op);
-    } else if (kind > QPLAN_NPU_OP_CLIP) {
+    } else if (kind > QPLAN_NPU_OP_CLIP && !is_conv) {
       add_later_kind(kind, op, shape, &result);
     } else if (kind == QPLAN_NPU_OP_MAX_POOL2D || kind == QPLAN_NPU_OP_AVG_POOL2D) {
       op->window[0] = static_cast<uint32_t>(between(1, is_long ? 3 : h));
@@ -358,7 +294,7 @@ class Generator {
             zero_point(capabilities_.input_zero_point & capabilities_.output_zero_point);
       }
     }
-    if (kind <= QPLAN_NPU_OP_CLIP) result = {1, h, w, channels};
+    if (kind <= QPLAN_NPU_OP_CLIP || is_conv) result = {1, h, w, channels};
     op->output = output(result, has_second);
   }
 
@@ -370,7 +306,11 @@ class Generator {
       op->clamp_min = static_cast<int32_t>(low());
       op->clamp_max = static_cast<int32_t>(low() + 255);
     }
-    if (qplan_npu_op_has_two_inputs(kind)) {
+    if (kind == QPLAN_NPU_OP_CONCAT_N) {
+      add_more_inputs(op, shape, result);
+    } else if (qplan_npu_op_broadcasts(kind)) {
+      add_broadcast(kind, op, shape);
+    } else if (qplan_npu_op_has_two_inputs(kind)) {
       std::vector<int64_t> second = shape;
       if (kind == QPLAN_NPU_OP_CONCAT) {
         second[3] = round_up(between(1, 20));
@@ -394,40 +334,48 @@ class Generator {
       op->pad_value = zero_point(capabilities_.pad_value);
     } else if (kind == QPLAN_NPU_OP_RESHAPE) {
       *result = {shape[1] * shape[2], shape[3]};
+    } else if (kind == QPLAN_NPU_OP_SOFTMAX) {
+      set_softmax_scales(op);
+    } else if (qplan_npu_op_is_resize(kind)) {
+      resize(kind, op, result);
     }
   }
 
-  // As of a layer with one scale.
-  void set_one_scale(qplan_oplist_op* op, double spread) {
-    op->num_scales = 1;
-    if (contract_ == QPLAN_NPU_F32E) {
-      op->scales = constants(kF32, std::vector<float>{real(20 / spread, 200 / spread)});
-      return;
-    }
-    int32_t shift = 7;
-    for (double s = spread; s > 1; s /= 2) --shift;
-    op->multipliers =
-        constants(kS32, std::vector<int32_t>{static_cast<int32_t>(between(int64_t{1} << 30, INT32_MAX))});
-    op->shifts = constants(kS32, std::vector<int32_t>{shift});
-  }
-  void set_product_scales(qplan_oplist_op* op) {
-    if (contract_ != QPLAN_NPU_F32E) return set_one_scale(op, 5000);
-    op->num_scales = 3;
-    op->scales = constants(kF32, std::vector<float>{real(0.01, 0.1), real(0.01, 0.1), real(0.05, 0.2)});
+  void resize(uint32_t kind, qplan_oplist_op* op, std::vector<int64_t>* result) {
+    constexpr uint32_t kWays[] = {0, QPLAN_NPU_OP_HALF_PIXEL_CENTERS, QPLAN_NPU_OP_ALIGN_CORNERS};
+    op->flags |= kWays[between(0, 2)];
+    const bool is_float = dtype_.code == kDLUInt && (is_plain_ || between(0, 1) == 0);
+    if (kind == QPLAN_NPU_OP_RESIZE_BILINEAR && is_float) op->flags |= QPLAN_NPU_OP_RESIZE_FLOAT;
+    if (size_ == Size::kLong) return;
+    for (size_t i = 1; i < 3; ++i) (*result)[i] = is_plain_ ? 2 * (*result)[i] : between(1, 20);
   }
 
-  void set_add_scales(qplan_oplist_op* op) {
-    op->num_scales = 3;
-    if (contract_ == QPLAN_NPU_F32E) {
-      op->scales = constants(kF32, std::vector<float>{real(0.01, 0.1), real(0.01, 0.1), real(0.02, 0.2)});
-      return;
+  // The axis is any; the channels stay multiples of what the device wants.
+  void add_more_inputs(qplan_oplist_op* op, const std::vector<int64_t>& shape, std::vector<int64_t>* result) {
+    const auto axis = static_cast<size_t>(between(0, 3));
+    op->axis = static_cast<uint32_t>(axis);
+    op->num_inputs = static_cast<uint32_t>(size_ == Size::kRandom ? between(2, QPLAN_NPU_MAX_INPUTS) : 3);
+    for (uint32_t i = 1; i < op->num_inputs; ++i) {
+      std::vector<int64_t> more = shape;
+      more[axis] = axis == 3 ? round_up(between(1, 5)) : between(1, 3);
+      (*result)[axis] += more[axis];
+      (i < 2 ? op->inputs[i] : op->more_inputs[i - 2]) = input(more);
     }
-    const auto multiplier = [this] { return static_cast<int32_t>(between(int64_t{1} << 30, INT32_MAX)); };
-    op->left_shift = 20;
-    op->multipliers = constants(kS32, std::vector<int32_t>{multiplier(), multiplier(), multiplier()});
-    op->shifts = constants(kS32, std::vector<int32_t>{static_cast<int32_t>(between(-3, -1)),
-                                                      static_cast<int32_t>(between(-3, -1)),
-                                                      static_cast<int32_t>(between(-19, -17))});
+  }
+
+  // The other operand repeats along some axes; half of the time it is a constant.
+  void add_broadcast(uint32_t kind, qplan_oplist_op* op, const std::vector<int64_t>& shape) {
+    std::vector<std::vector<int64_t>> shapes = {
+        {1, 1, 1, shape[3]}, {shape[3]}, {1, shape[1], 1, shape[3]}, shape};
+    if (pack_ == 1) shapes.insert(shapes.end(), {{1, shape[1], shape[2], 1}, {1}, {shape[2], 1}});
+    const std::vector<int64_t>& other =
+        shapes[static_cast<size_t>(between(0, is_plain_ ? 1 : shapes.size() - 1))];
+    op->inputs[1] = between(0, 1) == 0
+                        ? input(other)
+                        : constants(dtype_, random_bytes(static_cast<size_t>(elements(other))), other);
+    if (!is_plain_ && between(0, 2) == 0) std::swap(op->inputs[0], op->inputs[1]);
+    op->input_zero_points[1] = zero_point(capabilities_.input_zero_point);
+    kind == QPLAN_NPU_OP_ADD_BROADCAST ? set_add_scales(op) : set_product_scales(op);
   }
 
   // The list, operator by operator, on memory of our own.
@@ -460,19 +408,6 @@ class Generator {
     const auto* bytes = static_cast<const uint8_t*>(slots[output.slot]);
     workload_.expected.assign(bytes, bytes + output.bytes);
   }
-
-  const qplan_npu_capabilities& capabilities_;
-  Size size_;
-  uint32_t attempt_;
-  bool is_plain_;
-  int64_t pack_ = 1;  // channels come in multiples of it
-  std::mt19937 random_;
-  OplistWriter writer_;
-  Workload workload_;
-  DLDataType dtype_ = kS8;
-  uint32_t contract_ = 0;
-  std::vector<int64_t> shape_;  // of result_
-  uint32_t result_ = 0;
 };
 
 // Calls see(operator, its number) with each operator of a list, whose constants have data.
@@ -534,6 +469,7 @@ Workload make_oplist_workload(const Source& source, Size size, uint32_t seed) {
 void see_random_operators(uint32_t count, uint32_t seed, const See& see) {
   qplan_npu_capabilities all = {};  // which say nothing, so that anything is drawn
   all.max_buffer_bytes = UINT64_MAX;
+  all.max_binds = UINT32_MAX;
   for (uint32_t i = 0; i < count; ++i) {
     Generator generator(all, Size::kRandom, seed + i, i);
     if (!generator.draw().empty()) continue;

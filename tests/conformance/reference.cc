@@ -1,6 +1,10 @@
 // The CPU's answer: docs/numerics.md by plain loops over the arithmetic that all kernels share.
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
 
+#include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/requantize.h"
 #include "qplan/npu_oplist.h"
 #include "tests/conformance/workload.h"
@@ -37,7 +41,22 @@ class Reference {
       case QPLAN_NPU_OP_PAD:
         return pad();
       case QPLAN_NPU_OP_CONCAT:
+      case QPLAN_NPU_OP_CONCAT_N:
         return concat();
+      case QPLAN_NPU_OP_CONV2D_TRANSPOSE:
+        return conv2d_transpose();
+      case QPLAN_NPU_OP_SOFTMAX:
+        return softmax();
+      case QPLAN_NPU_OP_RESIZE_NEAREST:
+        return resize(
+            [this](const Place& p, const Shares& y, const Shares& x) { return pixel(p, y.lower, x.lower); });
+      case QPLAN_NPU_OP_RESIZE_BILINEAR:
+        return resize(
+            [this](const Place& p, const Shares& y, const Shares& x) { return interpolated(p, y, x); });
+      case QPLAN_NPU_OP_ADD_BROADCAST:
+        return each([this](int64_t i) { return sum(repeated(x_, i), repeated(*op_.inputs[1], i)); });
+      case QPLAN_NPU_OP_MUL_BROADCAST:
+        return each([this](int64_t i) { return product(repeated(x_, i), repeated(*op_.inputs[1], i)); });
       default:
         return pool2d();
     }
@@ -160,13 +179,177 @@ class Reference {
     });
   }
 
+  // The position of the output's element i along each of its axes.
+  std::vector<int64_t> position(int64_t i) const {
+    std::vector<int64_t> result(static_cast<size_t>(y_.ndim));
+    for (int32_t axis = y_.ndim; axis-- > 0; i /= y_.shape[axis])
+      result[static_cast<size_t>(axis)] = i % y_.shape[axis];
+    return result;
+  }
+  static int32_t at(const DLTensor& t, const std::vector<int64_t>& position) {
+    int64_t i = 0;
+    for (int32_t axis = 0; axis < t.ndim; ++axis) i = i * t.shape[axis] + position[static_cast<size_t>(axis)];
+    return at(t, i);
+  }
+
   void concat() const {
-    const DLTensor& z = *op_.inputs[1];
-    const int64_t first = x_.shape[x_.ndim - 1], second = z.shape[z.ndim - 1];
+    const bool is_of_two = op_.op == QPLAN_NPU_OP_CONCAT;
+    const size_t axis = is_of_two ? static_cast<size_t>(y_.ndim - 1) : op_.axis;
+    const uint32_t count = is_of_two ? 2 : op_.num_inputs;
     each([&](int64_t i) {
-      const int64_t row = i / (first + second), c = i % (first + second);
-      return c < first ? at(x_, row * first + c) : at(z, row * second + c - first);
+      std::vector<int64_t> place = position(i);
+      for (uint32_t k = 0; k < count; ++k) {
+        const DLTensor& x = k < 2 ? *op_.inputs[k] : *op_.more_inputs[k - 2];
+        if (place[axis] < x.shape[axis]) return at(x, place);
+        place[axis] -= x.shape[axis];
+      }
+      return 0;
     });
+  }
+
+  int32_t repeated(const DLTensor& t, int64_t i) const {
+    std::vector<int64_t> place = position(i);
+    place.erase(place.begin(), place.end() - t.ndim);
+    for (int32_t axis = 0; axis < t.ndim; ++axis)
+      place[static_cast<size_t>(axis)] = std::min(place[static_cast<size_t>(axis)], t.shape[axis] - 1);
+    return at(t, place);
+  }
+
+  // Goes input by input, and adds each to the outputs of its window.
+  void conv2d_transpose() const {
+    const DLTensor& w = *op_.weights;
+    const int64_t in_c = x_.shape[3], out_c = y_.shape[3];
+    std::vector<uint32_t> sums(static_cast<size_t>(qplan_npu_op_elements(&y_)));
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = bias(static_cast<int64_t>(i) % out_c);
+    for (int64_t i = 0; i < qplan_npu_op_elements(&x_); ++i) {
+      const int64_t c = i % in_c, column = i / in_c % x_.shape[2];
+      const int64_t row = i / in_c / x_.shape[2] % x_.shape[1], n = i / in_c / x_.shape[2] / x_.shape[1];
+      for (int64_t k = 0; k < w.shape[1] * w.shape[2]; ++k) {
+        const int64_t oy = row * op_.strides[0] + k / w.shape[2] - op_.pads[0];
+        const int64_t ox = column * op_.strides[1] + k % w.shape[2] - op_.pads[1];
+        if (oy < 0 || oy >= y_.shape[1] || ox < 0 || ox >= y_.shape[2]) continue;
+        const int64_t to = ((n * y_.shape[1] + oy) * y_.shape[2] + ox) * out_c;
+        for (int64_t o = 0; o < out_c; ++o)
+          sums[static_cast<size_t>(to + o)] +=
+              term(at(x_, i), at(w, (o * w.shape[1] * w.shape[2] + k) * in_c + c));
+      }
+    }
+    each([&](int64_t i) { return result(sums[static_cast<size_t>(i)], i % out_c); });
+  }
+
+  // ---- softmax
+  void softmax() const {
+    const int64_t depth = y_.shape[y_.ndim - 1];
+    std::vector<int32_t> row(static_cast<size_t>(depth));
+    for (int64_t begin = 0; begin < qplan_npu_op_elements(&y_); begin += depth) {
+      for (int64_t i = 0; i < depth; ++i) row[static_cast<size_t>(i)] = at(x_, begin + i);
+      const int32_t most = *std::max_element(row.begin(), row.end());
+      for (int32_t& v : row) v -= most;
+      const std::vector<int32_t> shares = is_f32e() ? float_shares(row) : fixed_shares(row);
+      for (int64_t i = 0; i < depth; ++i) store(begin + i, shares[static_cast<size_t>(i)]);
+    }
+  }
+  // differences: to the largest element of a row.
+  std::vector<int32_t> float_shares(const std::vector<int32_t>& differences) const {
+    const float* const table = op_.scales + 1;
+    float sum = 0;
+    for (const int32_t d : differences) sum += table[-d];
+    std::vector<int32_t> result;
+    for (const int32_t d : differences) result.push_back(quantize(table[-d] / sum / op_.scales[0]));
+    return result;
+  }
+  std::vector<int32_t> fixed_shares(const std::vector<int32_t>& differences) const {
+    const int64_t diff_min = -((int64_t{31} << 26) >> op_.shifts[0]);
+    const auto exponential = [&](int32_t d) {
+      return fixed_exp_negative<5>(
+          doubling_high_mul(static_cast<int32_t>(d * (int64_t{1} << op_.shifts[0])), op_.multipliers[0]));
+    };
+    uint64_t sum = 0;
+    for (const int32_t d : differences) {
+      if (d >= diff_min) sum += static_cast<uint32_t>(rounding_shift_right(exponential(d), 12));
+    }
+    sum = std::min<uint64_t>(sum, INT32_MAX);
+    const int power = std::bit_width(sum) - 20;  // sum is from 2^19 on
+    const int32_t inverse =
+        fixed_reciprocal_one_plus(static_cast<int32_t>((sum << (12 - power)) - (uint64_t{1} << 31)));
+    std::vector<int32_t> result;
+    for (const int32_t d : differences) {
+      const bool counts = d >= diff_min && power + 23 < 32;
+      const int32_t share =
+          counts ? rounding_shift_right(doubling_high_mul(inverse, exponential(d)), power + 23) : 0;
+      result.push_back(op_.output_zero_point + std::min(share, 255));
+    }
+    return result;
+  }
+
+  // ---- resizes
+  // Batch and channel of an output, and where it is along an axis of the input.
+  struct Place {
+    int64_t n, c;
+  };
+  struct Shares {
+    int64_t lower = 0, upper = 0;
+    int64_t part = 0;  // of the upper one, in 1/1024
+    float real = 0;    // RESIZE_FLOAT
+  };
+  template <typename Value>
+  void resize(Value value) const {
+    each([&](int64_t i) {
+      const std::vector<int64_t> p = position(i);
+      return value(Place{p[0], p[3]}, shares(1, p[1]), shares(2, p[2]));
+    });
+  }
+  bool has(uint32_t flag) const { return (op_.flags & flag) != 0; }
+  Shares shares(int32_t axis, int64_t o) const {
+    const int64_t in = x_.shape[axis], out = y_.shape[axis];
+    if (op_.op == QPLAN_NPU_OP_RESIZE_NEAREST) return {nearest(in, out, o)};
+    return has(QPLAN_NPU_OP_RESIZE_FLOAT) ? float_shares(in, out, o) : integer_shares(in, out, o);
+  }
+  int64_t nearest(int64_t in, int64_t out, int64_t o) const {
+    const bool aligns = has(QPLAN_NPU_OP_ALIGN_CORNERS) && out > 1;
+    const bool has_centers = has(QPLAN_NPU_OP_HALF_PIXEL_CENTERS);
+    // place + 1/2 or place, in units of 1 / (2 * denominator).
+    const int64_t denominator = aligns ? out - 1 : out, numerator = aligns ? in - 1 : in;
+    const int64_t twice = 2 * o * numerator + (has_centers ? numerator : 0) + (aligns ? denominator : 0);
+    return twice / (2 * denominator);
+  }
+  Shares integer_shares(int64_t in, int64_t out, int64_t o) const {
+    const bool aligns = has(QPLAN_NPU_OP_ALIGN_CORNERS) && out > 1;
+    const int64_t scale =
+        aligns ? (1024 * (in - 1) + (out - 1) / 2) / (out - 1) : (1024 * in + out / 2) / out;
+    const int64_t p = has(QPLAN_NPU_OP_HALF_PIXEL_CENTERS) ? o * scale + scale / 2 - 512 : o * scale;
+    const int64_t lower = std::clamp<int64_t>(p / 1024, 0, in - 1);
+    return {lower, std::clamp<int64_t>((p + 1023) / 1024, 0, in - 1), p - 1024 * lower};
+  }
+  Shares float_shares(int64_t in, int64_t out, int64_t o) const {
+    const bool aligns = has(QPLAN_NPU_OP_ALIGN_CORNERS) && out > 1;
+    const float scale = aligns ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                               : static_cast<float>(in) / static_cast<float>(out);
+    const auto place = static_cast<float>(o);
+    const float p = has(QPLAN_NPU_OP_HALF_PIXEL_CENTERS) ? (place + 0.5f) * scale - 0.5f : place * scale;
+    const int64_t lower = std::clamp(static_cast<int64_t>(std::floor(p)), int64_t{0}, in - 1);
+    const int64_t upper = std::clamp(static_cast<int64_t>(std::ceil(p)), int64_t{0}, in - 1);
+    return {lower, upper, 0, p - static_cast<float>(lower)};
+  }
+  int32_t pixel(const Place& p, int64_t y, int64_t x) const {
+    return at(x_, ((p.n * x_.shape[1] + y) * x_.shape[2] + x) * x_.shape[3] + p.c);
+  }
+  int32_t interpolated(const Place& p, const Shares& y, const Shares& x) const {
+    return has(QPLAN_NPU_OP_RESIZE_FLOAT)
+               ? static_cast<int32_t>(weighted<float>(p, y, x, y.real, x.real, 1.0f) + 0.5f)
+               : halves_away(weighted<int64_t>(p, y, x, y.part, x.part, 1024));
+  }
+  template <typename T>
+  T weighted(const Place& p, const Shares& y, const Shares& x, T dy, T dx, T one) const {
+    const T x00 = static_cast<T>(pixel(p, y.lower, x.lower)),
+            x10 = static_cast<T>(pixel(p, y.upper, x.lower));
+    const T x01 = static_cast<T>(pixel(p, y.lower, x.upper)),
+            x11 = static_cast<T>(pixel(p, y.upper, x.upper));
+    return x00 * (one - dy) * (one - dx) + x10 * dy * (one - dx) + x01 * (one - dy) * dx + x11 * dy * dx;
+  }
+  static int32_t halves_away(int64_t sum) {
+    constexpr int64_t kOne = int64_t{1} << 20;
+    return static_cast<int32_t>((sum + (sum > 0 ? kOne / 2 : -kOne / 2)) / kOne);
   }
 
   void pool2d() const {

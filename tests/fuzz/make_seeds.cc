@@ -230,9 +230,13 @@ void write_lists() {
       QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E;
   capabilities.input_zero_point = capabilities.output_zero_point = capabilities.pad_value = 1;
   capabilities.max_buffer_bytes = 1 << 20;
-  for (uint32_t seed = 1; seed <= 24; ++seed) {
+  capabilities.max_binds = 64;
+  // Two of each kind: `ask` takes no other.
+  for (uint32_t seed = 1; seed <= 2 * QPLAN_NPU_OP_LAST; ++seed) {
+    const uint32_t kind = 1 + seed % QPLAN_NPU_OP_LAST;
     const conformance::Workload workload = conformance::make_oplist_workload(
-        {.capabilities = capabilities, .ask = [](const qplan_npu_op&) { return std::string(); }},
+        {.capabilities = capabilities,
+         .ask = [kind](const qplan_npu_op& op) { return std::string(op.op == kind ? "" : "another kind"); }},
         conformance::Size::kSmall, seed);
     if (workload.blob.size() < 4096) write("oplist", "list_" + std::to_string(seed), workload.blob);
   }

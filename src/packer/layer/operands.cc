@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/numeric/exp.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -31,6 +32,15 @@ Part<std::span<const float>> read_floats(const ir::Function& function, ir::Value
   if (!constant) return Floats::unreadable(constant.why());
   if ((*constant)->type().dtype != ir::kFloat32) return Floats::unreadable(cat(what, " is not float32"));
   return (*constant)->as<float>();
+}
+
+std::vector<int64_t> integers(const ir::Constant& constant) {
+  if (constant.type().dtype == ir::kInt32) {
+    const auto values = constant.as<int32_t>();
+    return {values.begin(), values.end()};
+  }
+  const auto values = constant.as<int64_t>();
+  return {values.begin(), values.end()};
 }
 
 Part<float> read_scale(const ir::Function& function, ir::ValueId value, const char* what) {
@@ -95,6 +105,14 @@ std::optional<SoftmaxScaling> softmax_scaling(double factor) {
   // The largest difference whose shifted value is at most 31 in Q5.26.
   const int64_t radius = (int64_t{(1 << kIntegerBits) - 1} << (31 - kIntegerBits)) >> quantized.shift;
   return SoftmaxScaling{quantized.multiplier, quantized.shift, static_cast<int32_t>(-radius)};
+}
+
+std::vector<float> softmax_exponentials(float input_scale) {  // docs/numerics/softmax.md
+  constexpr int kDifferences = 256;                           // of two bytes
+  std::vector<float> table;
+  for (int d = 0; d < kDifferences; ++d)
+    table.push_back(static_cast<float>(exp_double(-static_cast<double>(input_scale) * d)));
+  return table;
 }
 
 QuantizedMultiplier mean_multiplier(float input_scale, float output_scale, uint64_t count) {

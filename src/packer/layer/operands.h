@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/numeric/quantize_multiplier.h"
 #include "src/packer/ir/module.h"
@@ -44,6 +45,8 @@ class Part {
 Part<ir::ConstantRef> read_constant(const ir::Function& function, ir::ValueId value, const char* what);
 Part<std::span<const float>> read_floats(const ir::Function& function, ir::ValueId value, const char* what);
 Part<float> read_scale(const ir::Function& function, ir::ValueId value, const char* what);
+// The elements of an int32 or int64 constant.
+std::vector<int64_t> integers(const ir::Constant& constant);
 // One number for all channels.
 Part<int32_t> read_zero_point(const ir::Function& function, ir::ValueId value, const char* what);
 
@@ -115,6 +118,9 @@ struct SoftmaxScaling {
 };
 // factor: what a unit of the input is in the exponent. nullopt: TFLite refuses one of at most 2^-26.
 std::optional<SoftmaxScaling> softmax_scaling(double factor);
+
+// e to the power of -input_scale * d, for differences d from 0 to 255: a softmax's table under f32e.
+std::vector<float> softmax_exponentials(float input_scale);
 
 // A mean of count elements under tfl2: the count is divided into the multiplier's significand
 // (docs/numerics/mean.md). PackError (QPLAN_MODEL_UNSUPPORTED) for scales that are too far apart.

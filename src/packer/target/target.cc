@@ -130,6 +130,10 @@ bool is_depthwise(const pattern::Pre& pre, pattern::PreValue value) {
   return groups > 1 && groups == pre.type(conv->operand(0)).shape[layout.c];
 }
 
+// That there is no other operator counts as a condition that held: what fails after it is the nearer miss.
+Pattern anything(const char* name) {
+  return any().where("of any kind", [](const pattern::Pre&, pattern::PreValue) { return true; }).as(name);
+}
 Pattern addition() { return op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("sum"); }
 Pattern pool(const char* name) { return op(name, {any().as("data")}).as("pool"); }
 
@@ -142,11 +146,8 @@ const Composite kComposites[] = {
     {"qplan.qdense", "Fully connected layer", "qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?", true,
      [] { return requantized(with_bias(dense())); }},
     {"qplan.qconv2d_transpose", "Transposed convolution",
-     "qnn.conv2d_transpose -> nn.bias_add? -> qnn.requantize -> clip?", false,
-     [] {
-       return requantized(
-           with_bias(op("qnn.conv2d_transpose", {any().as("data"), constant().as("weight")}).as("product")));
-     }},
+     "qnn.conv2d_transpose -> nn.bias_add? -> qnn.requantize -> clip?", true,
+     [] { return requantized(with_bias(transposed_convolution())); }},
     {"qplan.qresize_nearest2x", "Twice the height and width, of the nearest elements",
      "take -> take of constant positions", false,
      [] {
@@ -185,6 +186,29 @@ const Composite kComposites[] = {
      }},
     {"qplan.qconcat", "Two activations along the channels", "concatenate", true,
      [] { return op("concatenate").as("plain"); }},
+    {"qplan.qsoftmax", "Softmax of rows", "qnn.softmax", true,
+     [] { return op("qnn.softmax", {any().as("data")}).as("plain"); }},
+    {"qplan.qresize_nearest", "Another height and width, of the nearest elements",
+     "take -> take? of constant positions", true,
+     [] {
+       const Pattern data =
+           op("take", {any().as("data"), constant()}).one_use().as("inner") | anything("data");
+       return op("take", {data, constant()}).as("plain");
+     }},
+    {"qplan.qresize_bilinear", "Another height and width, interpolated", "image.resize2d", true,
+     [] { return op("image.resize2d", {any().as("data")}).as("plain"); }},
+    {"qplan.qconcat_n", "Two to eight activations along any axis", "concatenate", true,
+     [] { return op("concatenate").as("general"); }},
+    {"qplan.qadd_broadcast", "Addition of activations or constants whose shapes broadcast",
+     "qnn.add -> clip?", true,
+     [] {
+       return with_clip(op("qnn.add", {any().as("lhs"), any().as("rhs")}).as("general"));
+     }},
+    {"qplan.qmul_broadcast", "Product of activations or constants whose shapes broadcast", "qnn.mul -> clip?",
+     true,
+     [] {
+       return with_clip(op("qnn.mul", {any().as("lhs"), any().as("rhs")}).as("general"));
+     }},
     {"qplan.qconv2d_acc32",
      "Convolution whose int32 results leave the device, where they cannot be requantised there",
      "nn.pad? -> qnn.conv2d -> nn.bias_add?", true,
@@ -209,10 +233,7 @@ Pattern requantized(const Pattern& accumulator) {
 }
 
 Pattern convolution(Convolution kind) {
-  // That there is no nn.pad counts as a condition that held: what fails after it is the nearer miss.
-  const Pattern unpadded =
-      any().where("of any kind", [](const pattern::Pre&, pattern::PreValue) { return true; });
-  const Pattern data = op("nn.pad", {any().as("data"), constant()}).one_use().as("pad") | unpadded.as("data");
+  const Pattern data = op("nn.pad", {any().as("data"), constant()}).one_use().as("pad") | anything("data");
   const Pattern conv = op("qnn.conv2d", {data, constant().as("weight")}).as("product");
   if (kind == Convolution::kAny) return conv;
   const bool depthwise = kind == Convolution::kDepthwise;
@@ -220,6 +241,10 @@ Pattern convolution(Convolution kind) {
                     [depthwise](const pattern::Pre& pre, pattern::PreValue value) {
                       return is_depthwise(pre, value) == depthwise;
                     });
+}
+
+Pattern transposed_convolution() {
+  return op("qnn.conv2d_transpose", {any().as("data"), constant().as("weight")}).as("product");
 }
 
 Pattern dense() { return op("qnn.dense", {any().as("data"), constant().as("weight")}).as("product"); }

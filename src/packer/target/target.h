@@ -227,11 +227,13 @@ pattern::Pattern requantized(const pattern::Pattern& accumulator);
 enum class Convolution { kAny, kDepthwise, kOthers };
 // nn.pad? -> qnn.conv2d with constant weights, captured as "data", "pad", "weight" and "product".
 pattern::Pattern convolution(Convolution kind);
-// qnn.dense with constant weights, captured as "data", "weight" and "product".
+// qnn.dense and qnn.conv2d_transpose with constant weights, captured as "data", "weight" and "product".
 pattern::Pattern dense();
+pattern::Pattern transposed_convolution();
 
 // The patterns name what they capture: "data", "pad", "product", "weight", "bias_add", "bias", "requantize",
-// "sum", "lhs", "rhs", "pool", "mean", "clip".
+// "sum", "lhs", "rhs", "pool", "mean", "clip"; "plain" an operator that is a composite by itself, "general"
+// one of those whose kind of operator lists takes any shapes, "inner" the first take of a resize.
 struct Composite {
   std::string_view name;       // "qplan.qconv2d"
   std::string_view what;       // "Convolution"

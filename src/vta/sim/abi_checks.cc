@@ -66,7 +66,7 @@ QPLAN_FIELD(qplan_npu_capabilities, flags, 220);
 QPLAN_FIELD(qplan_npu_capabilities, clock_khz, 224);
 QPLAN_FIELD(qplan_npu_capabilities, reserved, 228);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_op) == 176, "size of qplan_npu_op is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_op) == 192, "size of qplan_npu_op is ABI");
 QPLAN_FIELD(qplan_npu_op, struct_size, 0);
 QPLAN_FIELD(qplan_npu_op, op, 4);
 QPLAN_FIELD(qplan_npu_op, contract, 8);
@@ -94,6 +94,9 @@ QPLAN_FIELD(qplan_npu_op, pad_value, 156);
 QPLAN_FIELD(qplan_npu_op, left_shift, 160);
 QPLAN_FIELD(qplan_npu_op, reserved2, 164);
 QPLAN_FIELD(qplan_npu_op, name, 168);
+QPLAN_FIELD(qplan_npu_op, more_inputs, 176);
+QPLAN_FIELD(qplan_npu_op, num_inputs, 184);
+QPLAN_FIELD(qplan_npu_op, axis, 188);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_buffer_request) == 32,
               "size of qplan_npu_buffer_request is ABI");

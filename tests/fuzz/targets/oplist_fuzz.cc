@@ -4,6 +4,7 @@
 // byte.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -26,7 +27,7 @@ constexpr int64_t kMostWork = 1 << 15;  // products of one list
 
 int64_t work_of(const qplan_npu_op& op) {
   int64_t work = qplan_npu_op_elements(op.output);
-  if (op.op == QPLAN_NPU_OP_CONV2D)
+  if (op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_CONV2D_TRANSPOSE)
     work *= op.weights->shape[1] * op.weights->shape[2] * op.weights->shape[3];
   if (op.op == QPLAN_NPU_OP_DENSE) work *= op.weights->shape[1];
   if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D)
@@ -48,6 +49,9 @@ bool overlap(const DLTensor* a, const DLTensor* b) {
 bool overwrites_operands(const qplan_npu_op& op, uint64_t element_bytes) {
   for (const DLTensor* operand : {op.inputs[0], op.inputs[1], op.weights, op.bias}) {
     if (overlap(op.output, operand)) return true;
+  }
+  for (uint32_t i = 2; i < qplan_npu_op_num_inputs(&op); ++i) {
+    if (overlap(op.output, op.more_inputs[i - 2])) return true;
   }
   const auto at = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
   const uintptr_t begin = at(op.output->data);
@@ -233,7 +237,7 @@ class ListMutator {
     std::memcpy(&word, reinterpret_cast<const uint8_t*>(&record) + at, sizeof(word));
     switch (below(5)) {
       case 0:
-        word = static_cast<uint32_t>(below(12));
+        word = static_cast<uint32_t>(below(24));  // among them the kinds
         break;
       case 1:
         word += static_cast<uint32_t>(random_.integer(-2, 2));
@@ -263,9 +267,10 @@ class ListMutator {
       case 5: {  // another tensor for an operand
         if (parts->ops.empty() || parts->tensors.empty()) return;
         qplan_oplist_op& op = parts->ops[below(parts->ops.size())];
-        uint32_t* const operands[] = {&op.inputs[0], &op.inputs[1],   &op.weights, &op.bias,
-                                      &op.output,    &op.multipliers, &op.shifts,  &op.scales};
-        *operands[below(8)] =
+        uint32_t* const operands[] = {&op.inputs[0], &op.inputs[1], &op.weights,
+                                      &op.bias,      &op.output,    &op.multipliers,
+                                      &op.shifts,    &op.scales,    &op.more_inputs[0]};
+        *operands[below(std::size(operands))] =
             random_.chance(0.15) ? QPLAN_OPLIST_NONE : static_cast<uint32_t>(below(parts->tensors.size()));
         return;
       }
@@ -310,14 +315,18 @@ class ListMutator {
       const qplan_oplist_tensor* const x = tensor(op.inputs[0]);
       qplan_oplist_tensor *const y = tensor(op.output), *const w = tensor(op.weights);
       if (x == nullptr || y == nullptr || random_.chance(0.3)) continue;
-      if (op.op == QPLAN_NPU_OP_CONV2D && w != nullptr && op.groups > 0) {
+      if ((op.op == QPLAN_NPU_OP_CONV2D || op.op == QPLAN_NPU_OP_CONV2D_TRANSPOSE) && w != nullptr &&
+          op.groups > 0) {
         w->shape[3] = x->shape[3] / op.groups;
         w->shape[0] = y->shape[3];
       } else if (op.op == QPLAN_NPU_OP_CLIP || op.op == QPLAN_NPU_OP_LOOKUP ||
-                 (op.op != QPLAN_NPU_OP_CONCAT && qplan_npu_op_has_two_inputs(op.op))) {
+                 op.op == QPLAN_NPU_OP_SOFTMAX ||
+                 (op.op != QPLAN_NPU_OP_CONCAT && op.op != QPLAN_NPU_OP_CONCAT_N &&
+                  !qplan_npu_op_broadcasts(op.op) && qplan_npu_op_has_two_inputs(op.op))) {
         std::copy(x->shape, x->shape + 6, y->shape);
         y->rank = x->rank;
-      } else if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D) {
+      } else if (op.op == QPLAN_NPU_OP_MAX_POOL2D || op.op == QPLAN_NPU_OP_AVG_POOL2D ||
+                 qplan_npu_op_is_resize(op.op)) {
         y->shape[3] = x->shape[3];
       }
     }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/table.h"
@@ -23,22 +24,13 @@ bool selects(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "take") && lowering.function().is_constant(lowering.node(node).operands[1]);
 }
 
-std::vector<int64_t> indices_of(const ir::Constant& indices) {
-  if (indices.type().dtype == ir::kInt32) {
-    const auto values = indices.as<int32_t>();
-    return {values.begin(), values.end()};
-  }
-  const auto values = indices.as<int64_t>();
-  return {values.begin(), values.end()};
-}
-
 // The positions along the axis that a take reads; refuses those that it does not have.
 std::vector<int32_t> taken_positions(const Lowering& lowering, const ir::Node& take, int64_t extent) {
   const ir::Constant& indices = lowering.constant(take.operands[1], "the indices");
   if (indices.type().shape.size() != 1)
     refuse("its indices have rank " + std::to_string(indices.type().shape.size()));
   std::vector<int32_t> positions;
-  for (const int64_t index : indices_of(indices)) {
+  for (const int64_t index : layer::integers(indices)) {
     if (index < -extent || index >= extent) {
       refuse(cat("index ", index, " is out of range, expected from ", -extent, " to ", extent - 1));
     }

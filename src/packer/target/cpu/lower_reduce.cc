@@ -329,14 +329,9 @@ SoftmaxParams f32e_params(const Lowering& lowering, const ir::Node& node) {
           .output_zero_point = output.zero_point};
 }
 
-// exp(-scale * d): docs/numerics/softmax.md.
 TensorId exponentials(Lowering& lowering, const ir::Node& node) {
-  const auto scale =
-      static_cast<double>(lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
-  std::vector<float> table;
-  for (uint32_t d = 0; d < SoftmaxArgs::kTableEntries; ++d) {
-    table.push_back(static_cast<float>(exp_double(-scale * d)));
-  }
+  const std::vector<float> table =
+      layer::softmax_exponentials(lowering.scale(node.operands[unary::kInputScale], "the input's scale"));
   return add_values<float>(lowering, ir::kFloat32, table, node.name + "/table");
 }
 

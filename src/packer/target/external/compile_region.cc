@@ -194,7 +194,10 @@ class RegionCompiler {
     const qplan_npu_op& from = read.op;
     qplan_oplist_op op = empty_op(from.op, from.contract);
     op.flags = from.flags;
-    for (size_t i = 0; i < read.inputs.size(); ++i) op.inputs[i] = operand(call, composite, read.inputs[i]);
+    for (size_t i = 0; i < read.inputs.size(); ++i)
+      (i < 2 ? op.inputs[i] : op.more_inputs[i - 2]) = operand(call, composite, read.inputs[i]);
+    op.num_inputs = from.num_inputs;
+    op.axis = from.axis;
     op.output = tensor_of_.at(call.results[0].index);
     op.weights = constant(read.weights);
     op.bias = constant(read.bias);

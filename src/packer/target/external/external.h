@@ -26,16 +26,19 @@ struct ReadOp {
   std::string name;
   std::vector<ir::ValueId> inputs;  // of the candidate's function: activations, or constants
   ir::ValueId output;
-  std::array<DLTensor, 5> tensors = {};  // two inputs, weights, bias, output; weights and bias have data
-  std::array<ir::Shape, 5> shapes;
+  static constexpr size_t kTensors = 5 + QPLAN_NPU_MAX_INPUTS - 2;
+  // Two inputs, weights, bias, output, more inputs; weights and bias have data.
+  std::array<DLTensor, kTensors> tensors = {};
+  std::array<ir::Shape, kTensors> shapes;
+  std::array<const DLTensor*, QPLAN_NPU_MAX_INPUTS - 2> more_inputs = {};
   ir::ConstantRef weights, bias;
   std::vector<int32_t> multipliers, shifts;
   std::vector<float> scales;
 };
 
 // Reads a candidate whose pattern has the names of the packer's own patterns (target.h): "product", "pad",
-// "bias_add", "requantize", "sum", "pool", "clip". Returns "", or what an operator list cannot express; then
-// result->op must not be used.
+// "bias_add", "requantize", "sum", "pool", "mean", "plain", "general", "clip". Returns "", or what an
+// operator list cannot express; then result->op must not be used.
 std::string read_op(const Candidate& candidate, ReadOp* result);
 
 // The table of a target from outside the tree.

@@ -67,9 +67,11 @@ std::string pad_value_violation(const qplan_npu_op& op, const qplan_npu_capabili
 
 std::string channels_violation(const qplan_npu_op& op, const qplan_npu_capabilities& c) {
   if (c.channel_pack <= 1) return "";
-  for (const DLTensor* tensor : {op.inputs[0], op.inputs[1], op.output}) {
-    if (tensor == nullptr || tensor->ndim == 0) continue;
-    const int64_t channels = tensor->shape[tensor->ndim - 1];
+  const uint32_t inputs = qplan_npu_op_num_inputs(&op);
+  for (uint32_t i = 0; i <= inputs; ++i) {
+    const DLTensor& tensor = i < inputs ? *qplan_npu_op_input(&op, i) : *op.output;
+    if (tensor.ndim == 0) continue;
+    const int64_t channels = tensor.shape[tensor.ndim - 1];
     if (channels % c.channel_pack != 0)
       return cat(channels, " channels, the device's capabilities have multiples of ", c.channel_pack);
   }
@@ -96,9 +98,12 @@ constexpr uint32_t kNoCode = UINT32_MAX;  // of a reason that the library did no
 
 std::string operator_label(const qplan_npu_op& op) {
   // operator list: QPLAN_NPU_OP_*, by number
-  constexpr const char* kOps[] = {"conv2d", "dense", "add",    "max_pool2d", "avg_pool2d",
-                                  "clip",   "mul",   "mean",   "maximum",    "minimum",
-                                  "lookup", "pad",   "concat", "reshape"};
+  constexpr const char* kOps[] = {
+      "conv2d",   "dense",         "add",          "max_pool2d",     "avg_pool2d",      "clip",
+      "mul",      "mean",          "maximum",      "minimum",        "lookup",          "pad",
+      "concat",   "reshape",       "softmax",      "resize_nearest", "resize_bilinear", "conv2d_transpose",
+      "concat_n", "add_broadcast", "mul_broadcast"};
+  static_assert(std::size(kOps) == QPLAN_NPU_OP_LAST);
   return cat(kOps[op.op - 1], " '", op.name, "'");
 }
 

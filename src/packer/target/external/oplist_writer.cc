@@ -31,6 +31,7 @@ qplan_oplist_op empty_op(uint32_t op, uint32_t contract) {
                            &result.output, &result.multipliers, &result.shifts, &result.scales}) {
     *tensor = QPLAN_OPLIST_NONE;
   }
+  std::ranges::fill(result.more_inputs, QPLAN_OPLIST_NONE);
   result.groups = 1;
   std::ranges::fill(result.strides, 1u);
   std::ranges::fill(result.dilations, 1u);

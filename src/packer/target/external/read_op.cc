@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <iterator>
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@
 namespace qplan::target::external {
 namespace {
 
-enum Place { kInput, kSecondInput, kWeights, kBias, kOutput };
+enum Place : size_t { kInput, kSecondInput, kWeights, kBias, kOutput, kMoreInputs };
 
 // In the place of an exception: what stands against the candidate.
 struct Unreadable {
@@ -56,6 +57,8 @@ class Reader {
       average(*mean);
     } else if (const ir::Node* plain = c_.node("plain")) {
       plain_operator(*plain);
+    } else if (const ir::Node* general = c_.node("general")) {
+      general_operator(*general);
     } else {
       op_.op = QPLAN_NPU_OP_CLIP;
       input(kInput, c_.node("clip")->operands[0]);
@@ -66,7 +69,7 @@ class Reader {
  private:
   const ir::TensorType& type(ir::ValueId value) const { return function_.type(value); }
 
-  const DLTensor* tensor(Place place, const ir::TensorType& type) {
+  const DLTensor* tensor(size_t place, const ir::TensorType& type) {
     DLTensor& t = r_.tensors[place];
     r_.shapes[place] = type.shape;
     t.device.device_type = kDLCPU;
@@ -75,9 +78,12 @@ class Reader {
     t.shape = r_.shapes[place].data();
     return &t;
   }
-  void input(Place place, ir::ValueId value) {
-    op_.inputs[place] = tensor(place, type(value));
+  void input(Place place, ir::ValueId value) { op_.inputs[place] = operand(place, value); }
+  // Activations have no data, constants have.
+  const DLTensor* operand(size_t place, ir::ValueId value) {
     r_.inputs.push_back(value);
+    const ir::ConstantRef& constant = function_.value(value).constant;
+    return constant == nullptr ? tensor(place, type(value)) : constant_tensor(place, *constant);
   }
   float scale(ir::ValueId value, const char* what) const {
     return need(layer::read_scale(function_, value, what));
@@ -113,7 +119,7 @@ class Reader {
   }
 
   // ---- layers of weights
-  const DLTensor* constant_tensor(Place place, const ir::Constant& constant) {
+  const DLTensor* constant_tensor(size_t place, const ir::Constant& constant) {
     DLTensor& t = r_.tensors[place];
     (void)tensor(place, constant.type());
     t.data = const_cast<uint8_t*>(constant.bytes().data());
@@ -122,14 +128,19 @@ class Reader {
 
   void read_layer(const layer::QuantizedLayer& from) {
     const layer::LayerNodes& nodes = from.nodes;
-    const bool is_conv = nodes.product->op->name == "qnn.conv2d";
-    op_.op = is_conv ? QPLAN_NPU_OP_CONV2D : QPLAN_NPU_OP_DENSE;
+    const std::string& name = nodes.product->op->name;
+    const bool is_transposed = name == "qnn.conv2d_transpose", is_conv = name == "qnn.conv2d";
+    op_.op = is_transposed ? QPLAN_NPU_OP_CONV2D_TRANSPOSE
+             : is_conv     ? QPLAN_NPU_OP_CONV2D
+                           : QPLAN_NPU_OP_DENSE;
     input(kInput, nodes.pad != nullptr ? nodes.pad->operands[0] : nodes.product->operands[0]);
     op_.input_zero_points[0] = need(from.input_zero_point);
     r_.weights = need(from.weight_constant);
     op_.weights = constant_tensor(kWeights, *r_.weights);
     op_.weights_zero_point = need(from.weight_zero_point);
     if (is_conv) convolution(from);
+    if (is_transposed) window(from.geometry.window);
+    op_.window[0] = op_.window[1] = 0;  // the weights have it
     if (!from.has_bias_on_last_axis) refuse("the bias is not along the channels");
     r_.bias = need(from.bias);
     if (r_.bias != nullptr) op_.bias = constant_tensor(kBias, *r_.bias);
@@ -159,7 +170,6 @@ class Reader {
       op_.pad_value = *padding.value;
     }
     window(from.unpadded_geometry().window);
-    op_.window[0] = op_.window[1] = 0;  // the weights have it
   }
 
   void layer_scales(const layer::QuantizedLayer& from) {
@@ -212,6 +222,9 @@ class Reader {
 
   void addition(const ir::Node& sum) {
     op_.op = QPLAN_NPU_OP_ADD;
+    sum_of_two(sum);
+  }
+  void sum_of_two(const ir::Node& sum) {
     op_.num_scales = 3;
     const BinaryScales scales = binary(sum);
     if (op_.contract != QPLAN_NPU_F32E) {  // docs/numerics/add.md
@@ -254,13 +267,13 @@ class Reader {
     give_scales();
   }
 
+  struct Kind {
+    std::string_view name;
+    uint32_t op;
+    void (Reader::*read)(const ir::Node& node);
+  };
   // An operator that is a composite by itself.
   void plain_operator(const ir::Node& node) {
-    struct Kind {
-      std::string_view name;
-      uint32_t op;
-      void (Reader::*read)(const ir::Node& node);
-    };
     // operator list: QPLAN_NPU_OP_* that one operator of the IR is
     constexpr Kind kKinds[] = {{"qnn.mul", QPLAN_NPU_OP_MUL, &Reader::product},
                                {"maximum", QPLAN_NPU_OP_MAXIMUM, &Reader::two_inputs},
@@ -268,9 +281,22 @@ class Reader {
                                {"qnn.lookup", QPLAN_NPU_OP_LOOKUP, &Reader::lookup},
                                {"nn.pad", QPLAN_NPU_OP_PAD, &Reader::pad},
                                {"concatenate", QPLAN_NPU_OP_CONCAT, &Reader::concatenation},
-                               {"reshape", QPLAN_NPU_OP_RESHAPE, &Reader::reshape}};
-    const auto* const kind = std::ranges::find(kKinds, node.op->name, &Kind::name);
-    if (kind == std::end(kKinds)) refuse(cat("operator '", node.op->name, "'"));
+                               {"reshape", QPLAN_NPU_OP_RESHAPE, &Reader::reshape},
+                               {"qnn.softmax", QPLAN_NPU_OP_SOFTMAX, &Reader::softmax},
+                               {"take", QPLAN_NPU_OP_RESIZE_NEAREST, &Reader::resize_nearest},
+                               {"image.resize2d", QPLAN_NPU_OP_RESIZE_BILINEAR, &Reader::resize_bilinear}};
+    read_kind(kKinds, node);
+  }
+  // The same operators of the IR, as kinds that take other shapes too.
+  void general_operator(const ir::Node& node) {
+    constexpr Kind kKinds[] = {{"concatenate", QPLAN_NPU_OP_CONCAT_N, &Reader::concatenation_of_any},
+                               {"qnn.add", QPLAN_NPU_OP_ADD_BROADCAST, &Reader::sum_of_two},
+                               {"qnn.mul", QPLAN_NPU_OP_MUL_BROADCAST, &Reader::product}};
+    read_kind(kKinds, node);
+  }
+  void read_kind(std::span<const Kind> kinds, const ir::Node& node) {
+    const auto kind = std::ranges::find(kinds, node.op->name, &Kind::name);
+    if (kind == kinds.end()) refuse(cat("operator '", node.op->name, "'"));
     op_.op = kind->op;
     (this->*kind->read)(node);
   }
@@ -305,6 +331,85 @@ class Reader {
     const int64_t axis = op::attr_int(node, "axis");
     if (axis != rank - 1 && axis != -1) refuse("a concatenation along another axis than the last");
     two_inputs(node);
+  }
+
+  void concatenation_of_any(const ir::Node& node) {
+    const size_t count = node.operands.size();
+    if (count < 2 || count > QPLAN_NPU_MAX_INPUTS)
+      refuse(cat("a concatenation of ", count, " tensors, expected 2 to ", QPLAN_NPU_MAX_INPUTS));
+    two_inputs(node);
+    for (size_t i = 2; i < count; ++i) r_.more_inputs[i - 2] = operand(kMoreInputs + i - 2, node.operands[i]);
+    op_.more_inputs = r_.more_inputs.data();
+    op_.num_inputs = static_cast<uint32_t>(count);
+    op_.axis = static_cast<uint32_t>(
+        op::normalized_axis(op::attr_int(node, "axis"), type(node.operands[0]).shape.size()));
+  }
+
+  void softmax(const ir::Node& node) {
+    input(kInput, node.operands[0]);
+    const size_t rank = type(node.operands[0]).shape.size();
+    const int64_t axis = op::normalized_axis(op::attr_int(node, "axis"), rank);
+    if (axis + 1 != static_cast<int64_t>(rank)) refuse(cat("a softmax along axis ", axis, ", not the last"));
+    contract(op::attr_string(node, "contract"));
+    const float in = scale(node.operands[1], "the input's scale");
+    const float out = scale(node.operands[3], "the output's scale");
+    op_.output_zero_point = zero_point(node.operands[4], "the output's zero point");
+    const auto beta = static_cast<float>(op::attr_float(node, "beta"));
+    if (op_.contract == QPLAN_NPU_F32E) {
+      if (beta != 1.0f) refuse("a softmax under f32e whose beta is not 1");
+      r_.scales = layer::softmax_exponentials(in);
+      r_.scales.insert(r_.scales.begin(), out);
+      op_.num_scales = static_cast<uint32_t>(r_.scales.size());
+      return give_scales();
+    }
+    if (out != 1.0f / 256.0f) refuse("the output's scale of a softmax is not 1/256");
+    const auto scaling = layer::softmax_scaling(static_cast<double>(beta) * static_cast<double>(in));
+    if (!scaling) refuse("the input's scale of a softmax is too small");
+    r_.multipliers = {scaling->multiplier};
+    r_.shifts = {scaling->left_shift};
+    op_.num_scales = 1;
+    give_scales();
+  }
+
+  // One take or two, each of the positions that a resize of height or width has. Both are resized in the same
+  // way; an axis that keeps its extent is resized in any.
+  void resize_nearest(const ir::Node& last) {
+    const ir::Node* const inner = c_.node("inner");
+    input(kInput, (inner == nullptr ? last : *inner).operands[0]);
+    if (type(r_.inputs[0]).shape.size() != 4) refuse("a resize of other axes than height and width of NHWC");
+    constexpr uint32_t kWays[] = {0, QPLAN_NPU_OP_HALF_PIXEL_CENTERS, QPLAN_NPU_OP_ALIGN_CORNERS};
+    for (const uint32_t flags : kWays) {
+      op_.flags = flags;
+      if (is_resized(last, inner) && (inner == nullptr || is_resized(*inner, &last))) return;
+    }
+    refuse("positions that no resize to the nearest element has");
+  }
+  // Whether a take has the positions of op_.flags. other: the take of the other axis.
+  bool is_resized(const ir::Node& take, const ir::Node* other) const {
+    const int64_t axis = op::normalized_axis(op::attr_int(take, "axis"), 4);
+    if (axis < 1 || axis > 2 ||
+        (other != nullptr && op::normalized_axis(op::attr_int(*other, "axis"), 4) == axis))
+      refuse("a resize of other axes than height and width of NHWC");
+    const ir::Constant& positions =
+        *need(layer::read_constant(function_, take.operands[1], "the positions of a resize"));
+    if (positions.type().shape.size() != 1) refuse("positions that no resize to the nearest element has");
+    const std::vector<int64_t> values = layer::integers(positions);
+    for (size_t o = 0; o < values.size(); ++o) {
+      const int64_t nearest = qplan_npu_op_nearest(&op_, static_cast<int32_t>(axis), static_cast<int64_t>(o));
+      if (values[o] != nearest) return false;
+    }
+    return true;
+  }
+
+  void resize_bilinear(const ir::Node& node) {
+    if (op::attr_string(node, "layout") != "NHWC") refuse("layouts other than NHWC");
+    input(kInput, node.operands[0]);
+    contract(op::attr_string(node, "contract"));
+    if (op_.contract != QPLAN_NPU_TFL2) refuse("an interpolation under another contract than tfl2");
+    const std::string& mode = op::attr_string(node, "coordinate_transformation_mode");
+    if (mode == "align_corners") op_.flags |= QPLAN_NPU_OP_ALIGN_CORNERS;
+    if (mode == "half_pixel") op_.flags |= QPLAN_NPU_OP_HALF_PIXEL_CENTERS;
+    if (type(node.operands[0]).dtype == ir::kUint8) op_.flags |= QPLAN_NPU_OP_RESIZE_FLOAT;
   }
 
   void pool2d(const ir::Node& pool) {

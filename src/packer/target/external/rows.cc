@@ -53,14 +53,15 @@ class Chain {
       return;
     }
     // operator list: npu_target.h says what a chain begins with
-    const bool begins = name == "qnn.conv2d" || name == "qnn.dense" || name == "qnn.add" ||
+    const bool begins = name == "qnn.conv2d" || name == "qnn.conv2d_transpose" || name == "qnn.dense" ||
+                        name == "qnn.add" || name == "qnn.mul" || name == "qnn.mean" ||
                         name == "nn.max_pool2d" || name == "qnn.avg_pool2d" || (name == "clip" && !chain_);
     if (pad_ != Pad::kNone && !chain_ && name != "qnn.conv2d")
       refuse("nn.pad is only supported before qnn.conv2d");
     if (begins) {
       if (chain_ || is_optional) refuse(cat("'", name, "' begins a chain, and is required"));
       chain_ = first(name);
-      has_layer_ = name == "qnn.conv2d" || name == "qnn.dense";
+      has_layer_ = name == "qnn.conv2d" || name == "qnn.conv2d_transpose" || name == "qnn.dense";
       return;
     }
     if (!chain_) refuse(cat("a chain does not begin with '", name, "'"));
@@ -71,7 +72,10 @@ class Chain {
 
   Pattern first(const std::string& name) const {
     if (name == "qnn.dense") return dense();
+    if (name == "qnn.conv2d_transpose") return transposed_convolution();
     if (name == "qnn.add") return op(name, {any().as("lhs"), any().as("rhs")}).as("sum");
+    if (name == "qnn.mul") return op(name, {any().as("lhs"), any().as("rhs")}).as("plain");
+    if (name == "qnn.mean") return op(name, {any().as("data")}).as("mean");
     if (name == "clip") return op(name, {any().as("data")}).as("clip");
     if (name != "qnn.conv2d") return op(name, {any().as("data")}).as("pool");
     if (pad_ == Pad::kOptional) return convolution(Convolution::kAny);
@@ -84,7 +88,8 @@ class Chain {
   Pattern behind(const std::string& name) {
     const Pattern inner = chain_->one_use();
     if (name == "clip") return op(name, {inner}).as("clip");
-    if (!has_layer_) refuse(cat("'", name, "' is only supported after qnn.conv2d or qnn.dense"));
+    if (!has_layer_)
+      refuse(cat("'", name, "' is only supported after qnn.conv2d, qnn.conv2d_transpose or qnn.dense"));
     if (name == "nn.bias_add") return op(name, {inner, constant().as("bias")}).as("bias_add");
     if (name == "qnn.requantize") return op(name, {inner}).as("requantize");
     refuse(cat("operator '", name, "' cannot be in a chain; npu_target.h lists those that can"));
@@ -112,8 +117,10 @@ uint64_t cycles_of(const qplan_npu_target& library, uint64_t config, const Candi
   const qplan_npu_op& op = read.op;
   if (library.cycles != nullptr) return library.cycles(config, &op);
   uint64_t dma = 0;
-  for (const DLTensor* tensor : {op.inputs[0], op.inputs[1], op.weights, op.bias, op.output})
+  for (const DLTensor* tensor : {op.weights, op.bias, op.output})
     dma += tensor == nullptr ? 0 : dma_cycles(costs, bytes_of(tensor));
+  for (uint32_t i = 0; i < qplan_npu_op_num_inputs(&op); ++i)
+    dma += dma_cycles(costs, bytes_of(qplan_npu_op_input(&op, i)));
   uint64_t macs = 0;
   if (const ir::Node* product = c.node("product")) macs = node_macs(c.function(), *product);
   return std::max(dma, macs / costs.macs_per_cycle + 1);
