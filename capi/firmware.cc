@@ -19,6 +19,31 @@ qplan_kernel_set kernels_of(const qplan_firmware_model& model) {
   return {reinterpret_cast<const qplan::KernelFamily* const*>(model.families), model.num_families};
 }
 
+// What has no copies links no code for them.
+enum class Copies { kNone, kOfConstants };
+
+template <Copies kCopies>
+int32_t init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
+                      uint32_t num_memories) {
+  static_assert(sizeof(qplan_firmware_memory) == sizeof(qplan_memory) &&
+                    offsetof(qplan_firmware_memory, size) == offsetof(qplan_memory, size),
+                "the same struct under another name");
+  Error error;
+  PlanView plan;
+  qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
+  if (kCopies == Copies::kOfConstants && status == QPLAN_OK) status = plan.open_copies(&error);
+  if (status != QPLAN_OK) return status;
+  const qplan_kernel_set kernels = kernels_of(*model);
+  Session* session = nullptr;
+  status = qplan::session_init_for_cpu(plan, &kernels, reinterpret_cast<const qplan_memory*>(memories),
+                                       num_memories, &session, &error);
+  if (kCopies == Copies::kOfConstants && status == QPLAN_OK) {
+    qplan::copy_constants(session);
+    qplan::keep_args(session, qplan::kAllTensors);
+  }
+  return status;
+}
+
 }  // namespace
 
 extern const uint32_t qplan_firmware_kernels_1 = 1;
@@ -30,17 +55,12 @@ int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, siz
 
 int32_t qplan_firmware_init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
                                      uint32_t num_memories) {
-  static_assert(sizeof(qplan_firmware_memory) == sizeof(qplan_memory) &&
-                    offsetof(qplan_firmware_memory, size) == offsetof(qplan_memory, size),
-                "the same struct under another name");
-  Error error;
-  PlanView plan;
-  const qplan_status status = plan.open_for_cpu(model->plan, model->plan_bytes, &error);
-  if (status != QPLAN_OK) return status;
-  const qplan_kernel_set kernels = kernels_of(*model);
-  Session* session = nullptr;
-  return qplan::session_init_for_cpu(plan, &kernels, reinterpret_cast<const qplan_memory*>(memories),
-                                     num_memories, &session, &error);
+  return init_in_areas<Copies::kNone>(model, memories, num_memories);
+}
+
+int32_t qplan_firmware_init_with_copies(const qplan_firmware_model* model,
+                                        const qplan_firmware_memory* memories, uint32_t num_memories) {
+  return init_in_areas<Copies::kOfConstants>(model, memories, num_memories);
 }
 
 int32_t qplan_firmware_init_in_arena(const qplan_firmware_model* model, void* memory, size_t size,

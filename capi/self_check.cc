@@ -71,8 +71,8 @@ uint32_t constants_checksum(const Session& session, uint32_t i) {
   constexpr size_t kPiece = size_t{64} << 10;  // bytes between two looks at the request to cancel
   format::Crc32 crc;
   const auto add = [&](uint32_t tensor) {
-    const auto* bytes = static_cast<const uint8_t*>(session.plan.constant_data(tensor));
-    if (bytes == nullptr) return;
+    if (!session.plan.is_constant(tensor)) return;
+    const auto* bytes = static_cast<const uint8_t*>(session.address(tensor));  // of its copy, if it has one
     const auto size = static_cast<size_t>(session.plan.tensor(tensor).size());
     for (size_t at = 0; at < size && !session.is_cancelled(); at += kPiece)
       crc.update(bytes + at, size - at < kPiece ? size - at : kPiece);

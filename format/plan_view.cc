@@ -35,7 +35,9 @@ bool digest_matches(const Header& header, const uint8_t* bytes) {
 }  // namespace
 
 qplan_status PlanView::open(const void* bytes, size_t size, bool check_digest, Error* error) {
-  return open(bytes, size, {check_digest ? digest_matches : nullptr, &PlanVerifier::npu_step}, error);
+  const Checks checks = {check_digest ? digest_matches : nullptr, &PlanVerifier::npu_step};
+  const qplan_status status = open(bytes, size, checks, error);
+  return status == QPLAN_OK ? open_copies(error) : status;
 }
 
 qplan_status PlanView::open_for_cpu(const void* bytes, size_t size, Error* error) {

@@ -55,6 +55,9 @@ class PlanView {
   // The same without a digest and for plans without steps of devices, which are corrupt here: what calls only
   // this links neither SHA-256 nor the verification of such steps.
   [[nodiscard]] qplan_status open_for_cpu(const void* bytes, size_t size, Error* error);
+  // The copies of constants of a plan that open_for_cpu has opened: without this call they are not verified,
+  // and sessions do without them. open() has made it.
+  [[nodiscard]] qplan_status open_copies(Error* error);
   // False for a view that was never opened, whatever its bytes are (with a chance of one in 2^32).
   bool is_open() const { return tag_ == kTag; }
 
@@ -98,8 +101,9 @@ class PlanView {
   }
   // Null when absent. name null: "main".
   const Function* find_function(const char* name) const;
-  // Tensors up to the last one that is not a constant; all where these are more than a small device has.
-  // Plans for small devices have their constants after it, whose addresses no session keeps.
+  // Tensors up to the last one that is not a constant, or that is copied; all where these are more than a
+  // small device has. Plans for small devices have their other constants after it, whose addresses no session
+  // keeps.
   uint32_t num_leading_tensors() const {
     return num_leading_tensors_ == UINT16_MAX ? num_tensors() : num_leading_tensors_;
   }

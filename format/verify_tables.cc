@@ -6,19 +6,20 @@ namespace qplan::format {
 namespace {
 
 constexpr const char* kFields[] = {
-    "vCvDvEvGvH8",           // Plan
+    "vCvDvEvGvH8vM",         // Plan
     "SSsssssdd",             // Names
     "ss",                    // Target
     "14884",                 // Bank
     "11h48844tF",            // Tensor
     "dd4",                   // Quantization
-    "1uM",                   // Step
+    "1uN",                   // Step
     "sdd448dd1vIvJd",        // Function
     "4441",                  // State
     "4d",                    // SelfCheck
     "41488h8811",            // NpuBind
     "shs",                   // CustomOption
-    "2dd1uO848tR1",          // KernelStep
+    "44888",                 // ConstantCopy
+    "2dd1uP848tS1",          // KernelStep
     "444ddvK44888",          // NpuStep
     "124444444444444441dd",  // Conv2dParams
     "12444441dd",            // FullyConnectedParams
@@ -38,7 +39,7 @@ constexpr const char* kFields[] = {
     "111",                   // ResizeBilinearParams
     "4",                     // ArgMaxParams
     "1",                     // NoParams
-    "vMvE1",                 // CascadeParams
+    "vNvE1",                 // CascadeParams
     "444444444441",          // FloatWindowParams
     "144",                   // FloatBinaryParams
     "144",                   // FloatUnaryParams

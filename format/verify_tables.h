@@ -25,12 +25,13 @@ enum TableKind : uint8_t {
   kSelfCheckTable,     // J
   kNpuBindTable,       // K
   kCustomOptionTable,  // L
-  kKernelStepTable,    // M
-  kNpuStepTable,       // N
-  kConv2dParamsTable,  // O
+  kConstantCopyTable,  // M
+  kKernelStepTable,    // N
+  kNpuStepTable,       // O
+  kConv2dParamsTable,  // P
   kFullyConnectedParamsTable,
   kPool2dParamsTable,
-  kAddParamsTable,  // R
+  kAddParamsTable,  // S
   kNumTableKinds = kConv2dParamsTable + KernelParams_MAX,
 };
 

@@ -40,6 +40,7 @@ Json choice_of(const char* name, const Json& plan) {
   choice["macs"] = plan.at("functions").at(0).at("macs");
   choice["work"] = plan.at("functions").at(0).at("work");
   choice["repeated_work"] = repeated;
+  choice["copies"] = plan.at("memory").at("copies");
   return choice;
 }
 
@@ -100,7 +101,13 @@ std::string memory_explain_text(const Json& report) {
             right(more_work_text(choice, choices.at(0)), 12) +
             right(grouped(choice.at("repeated_work").get<uint64_t>()), 14) + "\n";
   }
-  return text + max_ram_text(bytes_of(choices.at(1)), bytes_of(choices.at(2)));
+  text += max_ram_text(bytes_of(choices.at(1)), bytes_of(choices.at(2)));
+  for (const Json& choice : choices) {
+    if (choice.at("copies").empty()) continue;
+    text +=
+        "\nwith --fuse " + choice.at("fuse").get<std::string>() + ":\n" + copies_text(choice.at("copies"));
+  }
+  return text;
 }
 
 }  // namespace qplan::tools

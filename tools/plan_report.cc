@@ -160,6 +160,27 @@ std::string variant_lines(const Json& steps) {
 
 }  // namespace
 
+std::string copies_text(const Json& copies) {
+  if (copies.empty()) return "";
+  const auto right = [](const std::string& text, size_t width) {
+    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+  };
+  std::string rows;
+  uint64_t bytes = 0, saved = 0;
+  for (const Json& copy : copies) {
+    const auto name = copy.at("name").get<std::string>();
+    bytes += copy.at("bytes").get<uint64_t>();
+    saved += copy.at("saved_cost").get<uint64_t>();
+    rows += "copy:      " + right(grouped(copy.at("bytes")), 10) + " bytes to memory " +
+            json_text(copy.at("area")) + right(grouped(copy.at("bytes_read")), 13) + " read in a run" +
+            right(grouped(copy.at("saved_cost")), 15) + " saved  " +
+            (name.empty() ? "tensor " + json_text(copy.at("tensor")) : one_line(short_name(name))) + "\n";
+  }
+  return "copies:    " + count_text(copies.size(), "constant", "constants") + " of the plan, " +
+         bytes_text(bytes) + "; a run saves " + tools::grouped(saved) + " by the costs of the target file\n" +
+         rows;
+}
+
 std::string inspect_text(const void* plan, size_t size, const std::string& label) {
   std::string text;
   qplan_error error = make_error();
@@ -211,6 +232,7 @@ std::string inspect_page(const Json& plan) {
     page += "area " + std::to_string(++area) + ":    " + bytes_text(entry.at("bytes")) +
             " of activations beside the session's memory\n";
   }
+  page += copies_text(memory.at("copies"));
   for (const Json& bank : plan.at("banks")) {
     if (bank.at("kind") != "device") continue;
     page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +

@@ -130,6 +130,7 @@ el('memory').append(memory);
 el('memory_text').textContent = S.length === 0 ? '' : 'the arena has ' + bytesText(M.arena_bytes) + ' (no placement needs less than ' +
     bytesText(M.lower_bound) + '); step ' + M.peak_step + ' ' + S[M.peak_step].op + ' \u2018' + stepName(S[M.peak_step]) +
     '\u2019 sets the peak with ' + bytesText(M.live[M.peak_step]) + ' alive';
+if (M.copies_text) el('memory_text').append(make('pre', '', M.copies_text));
 function showAlive(s) {
   const alive = [...rectangles.keys()].filter((t) => T[t].first <= s && T[t].last >= s).sort((a, b) => T[b].bytes - T[a].bytes);
   const largest = Math.max(...alive.map((t) => T[t].bytes), 1);

@@ -315,7 +315,8 @@ Json report_data(const PlanFile& plan_file, const ReportOptions& options) {
   data["memory"] = {{"arena_bytes", plan.at("memory").at("arena_bytes")},
                     {"lower_bound", plan.at("memory").at("arena_lower_bound_bytes")},
                     {"live", live.bytes},
-                    {"peak_step", live.peak_step}};
+                    {"peak_step", live.peak_step},
+                    {"copies_text", copies_text(plan.at("memory").at("copies"))}};
   data["constants_bytes"] = plan.at("memory").at("constants_bytes");
   data["roof"] = roof_data(measured);
   const bool has_regions = !plan.at("regions").empty();

@@ -24,6 +24,10 @@ std::string size_text(uint64_t bytes);
 // The page that `qplan inspect` prints.
 std::string inspect_page(const nlohmann::ordered_json& plan);
 
+// A line for all and one for each entry of memory.copies of `inspect --json`: how many bytes are copied from
+// where to where, and what that saves by estimate.
+std::string copies_text(const nlohmann::ordered_json& copies);
+
 // The lines that `qplan pack` prints below its first one: steps, MACs, bytes; indented.
 std::string pack_summary(const nlohmann::ordered_json& plan);
 
@@ -52,7 +56,7 @@ std::string cpu_explain_text(const nlohmann::ordered_json& report);
 // The output of `qplan explain MODEL --memory`: the plan of each --fuse, with the memory of a session of one
 // thread, and what it computes.
 // {"target_pointer_bits": 32, "choices": [{"fuse": "off", "session_bytes", "cascades", "macs", "work",
-// "repeated_work"}, ...]}
+// "repeated_work", "copies"}, ...]}; copies as in `inspect --json`
 nlohmann::ordered_json memory_explain_json(const ModelOptions& model, const PlacementOptions& placement);
 std::string memory_explain_text(const nlohmann::ordered_json& report);
 

@@ -60,6 +60,9 @@ typedef struct qplan_firmware_memory {
  * takes them. The first has the session. */
 int32_t qplan_firmware_init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
                                      uint32_t num_memories);
+/* The same of a plan that has constants copied into its memories, where init succeeds: one memory or more. */
+int32_t qplan_firmware_init_with_copies(const qplan_firmware_model* model,
+                                        const qplan_firmware_memory* memories, uint32_t num_memories);
 /* The same in two memories: what the model keeps from run to run, its states included, and an arena that
  * other models may use before and after its runs, not during them. Inputs and outputs are in the arena. Both
  * 64-byte aligned, of sizes that `qplan link` prints. */

@@ -265,6 +265,7 @@ qplan_status session_init(const PlanView& plan, const qplan_session_config* conf
   if (status == QPLAN_OK) {
     status = prepare(options, placed, error);
     if (status == QPLAN_OK) status = settle(options, placed, error);
+    if (status == QPLAN_OK) copy_constants(placed);
     status = finish(status, placed, session);
   }
   if (status != QPLAN_OK) {

@@ -5,6 +5,7 @@
 //   session.cc           memory needs, init
 //   function_ranges.cc   init's check of what inputs, outputs and states share
 //   prepare.cc           init's check of every step, choice of variants
+//   copies.cc            constants that steps read from the session's memory
 //   execute.cc           the loop over steps
 //   bindings.cc          inputs and outputs: view, bind, write, read
 //   work.cc              how much the plan computes (work.h)
@@ -186,6 +187,12 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
                                                  const qplan_kernel_set* kernels, const qplan_memory& own,
                                                  const qplan_memory& arena, Session** session, Error* error);
 
+// ---- copies.cc ----
+// Constants into the session's memory, where the plan says so, and their addresses there. The plan's copies
+// have been verified (PlanView::open_copies), and no arguments are kept yet (keep_args).
+void copy_constants(Session* session);
+
+// ---- session.cc ----
 // What the function keeps between runs: to its initial value; to what the run that ended well has written.
 void reset_states(Session* session);
 void commit_states(Session* session);

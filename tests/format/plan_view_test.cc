@@ -450,6 +450,74 @@ const Wrong kWrongFunctions[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Functions, PlanViewWrong, ::testing::ValuesIn(kWrongFunctions), name_of);
 
+// The sound plan has 216 bytes of tensors in an arena of 512; tensor 4 is a constant of 4 bytes.
+PlanSpec& with_copy(PlanSpec& spec, uint32_t bank, uint64_t offset) {
+  spec.banks[0].size = 512;
+  spec.copies = {{4, bank, offset}};
+  return spec;
+}
+
+const Wrong kWrongCopies[] = {
+    {"CopyOfAnActivation", [](PlanSpec& s) { with_copy(s, 0, 256).copies[0].tensor = 3; },
+     "plan: copy 0 of tensor 3 'y': its tensor is 3 of 5, expected a constant, at least 0"},
+    {"CopyOfNoTensor", [](PlanSpec& s) { with_copy(s, 0, 256).copies[0].tensor = 5; },
+     "plan: copy 0: its tensor is 5 of 5, expected a constant, at least 0"},
+    {"CopiedTwice",
+     [](PlanSpec& s) {
+       with_copy(s, 0, 256).copies.push_back({4, 0, 320});
+     },
+     "plan: copy 1 of tensor 4 'c': its tensor is 4 of 5, expected a constant, at least 5"},
+    {"CopyAmongConstants", [](PlanSpec& s) { with_copy(s, 1, 256); },
+     "plan: copy 0 of tensor 4 'c': bank 1 of 2, expected an arena"},
+    {"CopyInNoBank", [](PlanSpec& s) { with_copy(s, 2, 256); },
+     "plan: copy 0 of tensor 4 'c': bank 2 of 2, expected an arena"},
+    {"CopyOverATensor", [](PlanSpec& s) { with_copy(s, 0, 212); },
+     "plan: copy 0 of tensor 4 'c': 4 bytes at offset 212 of bank 0, expected bytes 216 to 512, after its"},
+    {"CopyOverScratch",
+     [](PlanSpec& s) {
+       with_copy(s, 0, 256);
+       s.functions[0].scratch_offsets = {0, 240, 0};
+       s.functions[0].scratch_sizes = {0, 32, 0};
+     },
+     "plan: copy 0 of tensor 4 'c': 4 bytes at offset 256 of bank 0, expected bytes 272 to 512"},
+    {"CopyOverACopy",
+     [](PlanSpec& s) {
+       with_copy(s, 0, 256);
+       s.copies.push_back({s.add_constant({8}, {1, 2, 3, 4, 5, 6, 7, 8}, "d"), 0, 259});
+     },
+     "plan: copy 1 of tensor 5 'd': 8 bytes at offset 259 of bank 0, expected bytes 260 to 512"},
+    {"CopyBeyondTheArena", [](PlanSpec& s) { with_copy(s, 0, 509); },
+     "plan: copy 0 of tensor 4 'c': 4 bytes at offset 509 of bank 0, expected bytes 216 to 512"},
+    {"CopyWraps", [](PlanSpec& s) { with_copy(s, 0, kHuge - 3); },
+     "plan: copy 0 of tensor 4 'c': 4 bytes at offset 18446744073709551612 of bank 0, expected bytes 216 to"},
+    {"CopyUnaligned",
+     [](PlanSpec& s) {
+       with_copy(s, 0, 257);
+       s.copies[0].tensor = s.add_constant({1}, {1, 2, 3, 4}, "d", 0, 32);
+     },
+     "plan: copy 0 of tensor 5 'd': offset 257 in a bank aligned to 64, expected a multiple of 4"},
+};
+INSTANTIATE_TEST_SUITE_P(Copies, PlanViewWrong, ::testing::ValuesIn(kWrongCopies), name_of);
+
+TEST(PlanView, CopiesAreVerifiedByCallersThatUseThem) {
+  PlanSpec spec = sequence_spec();
+  const uint32_t other = spec.add_constant({4}, {5, 6, 7, 8}), copied = spec.add_constant({4}, {1, 2, 3, 4});
+  spec.banks[0].size = 512;
+  spec.copies = {{copied, 0, 508}};
+  const AlignedBytes plan = build_plan(spec);
+  PlanView view;
+  Error error;
+  ASSERT_EQ(view.open_for_cpu(plan.data(), plan.size(), &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(view.num_leading_tensors(), other) << "its address is not kept";
+  ASSERT_EQ(view.open_copies(&error), QPLAN_OK) << error.text();
+  EXPECT_EQ(view.num_leading_tensors(), copied + 1);
+  spec.copies[0].offset = 509;
+  const AlignedBytes wrong = build_plan(spec);
+  ASSERT_EQ(view.open_for_cpu(wrong.data(), wrong.size(), &error), QPLAN_OK) << error.text();
+  EXPECT_EQ(view.open_copies(&error), QPLAN_PLAN_CORRUPT);
+  EXPECT_FALSE(view.is_open());
+}
+
 TEST(PlanView, NamesInErrorsStayOnOneShortLine) {
   PlanSpec spec = sequence_spec();
   spec.tensors[1].name = "evil\n\x1b[2J" + std::string(1000, 'x');

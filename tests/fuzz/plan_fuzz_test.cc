@@ -83,6 +83,8 @@ constexpr char kF32e[] = "f32e";  // every operator under the contract of floats
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
 constexpr char kRegions[] = "regions";           // on a device, with their fallback steps
 constexpr char kSelfChecked[] = "self_checked";  // the digits model with self-checks
+constexpr char kCopied[] = "copied";             // the digits model with copies of constants in two areas
+constexpr char kCopiedTarget[] = "tests/fuzz/corpus/target/copies";
 constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 
 std::vector<std::string> plan_sources() {
@@ -91,6 +93,7 @@ std::vector<std::string> plan_sources() {
   names.push_back(kF32e);
   names.push_back(kRegions);
   names.push_back(kSelfChecked);
+  names.push_back(kCopied);
   return names;
 }
 
@@ -102,15 +105,17 @@ class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
     } else if (GetParam() == kF32e) {
       plan_ = read_file(kF32ePlan);
       ASSERT_FALSE(plan_.empty()) << kF32ePlan;
-    } else if (GetParam() == kRegions || GetParam() == kSelfChecked) {
+    } else if (GetParam() == kRegions || GetParam() == kSelfChecked || GetParam() == kCopied) {
       const Bytes model = read_file(kRegionsModel);
       ASSERT_FALSE(model.empty()) << kRegionsModel;
       qplan_pack_options options = fuzz_pack_options();
       if (GetParam() == kRegions) {
         options.target = "vta, cpu";
         options.no_cost_gate = 1;
-      } else {
+      } else if (GetParam() == kSelfChecked) {
         options.self_checks = 2;
+      } else {
+        options.target_file = kCopiedTarget;
       }
       qplan_error error = new_error();
       ASSERT_EQ(

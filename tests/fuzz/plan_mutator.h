@@ -259,7 +259,7 @@ class PlanMutator {
     objects::PlanT& plan = objects->plan;
     if (plan.steps.empty() || plan.tensors.empty() || plan.functions.empty()) return;
     const size_t i = below(plan.steps.size());
-    switch (below(10)) {
+    switch (below(11)) {
       case 0:
         std::swap(plan.steps[i], any(plan.steps));
         return;
@@ -322,7 +322,19 @@ class PlanMutator {
         }
         return;
       }
-      case 8:
+      case 8: {  // a copy of a constant, elsewhere, of another one, or one more after it
+        if (plan.copies.empty() || random_.chance(0.2)) {
+          plan.copies.push_back(std::make_unique<objects::ConstantCopyT>());
+          plan.copies.back()->tensor = static_cast<uint32_t>(below(plan.tensors.size()));
+          if (plan.copies.size() > 1) plan.copies.back()->offset = plan.copies[0]->offset + below(256);
+        }
+        objects::ConstantCopyT& copy = *any(plan.copies);
+        if (random_.chance(0.3)) copy.tensor = static_cast<uint32_t>(below(plan.tensors.size() + 1));
+        if (random_.chance(0.3)) copy.bank = static_cast<uint32_t>(below(plan.banks.size() + 1));
+        if (random_.chance(0.5)) copy.offset += random_.chance(0.5) ? below(64) : 0 - below(64);
+        return;
+      }
+      case 9:
         for (const auto& step : plan.steps) {
           if (objects::KernelStepT* kernel = step->body.AsKernelStep()) drop_form(kernel);
         }

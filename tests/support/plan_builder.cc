@@ -99,7 +99,11 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   for (const TargetSpec& target : spec.targets) {
     targets.push_back(format::CreateTargetDirect(builder, target.name.c_str(), target.options.c_str()));
   }
-  builder.Finish(format::CreatePlanDirect(builder, &targets, &banks, &tensors, &steps, &functions, 0));
+  std::vector<Offset<format::ConstantCopy>> copies;
+  for (const CopySpec& copy : spec.copies)
+    copies.push_back(format::CreateConstantCopy(builder, copy.tensor, copy.bank, copy.offset));
+  builder.Finish(format::CreatePlanDirect(builder, &targets, &banks, &tensors, &steps, &functions, 0,
+                                          copies.empty() ? nullptr : &copies));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 

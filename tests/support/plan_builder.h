@@ -122,6 +122,13 @@ struct SelfCheckSpec {
   std::vector<uint32_t> outputs;
 };
 
+// format/plan.fbs, ConstantCopy.
+struct CopySpec {
+  uint32_t tensor = 0;
+  uint32_t bank = 0;
+  uint64_t offset = 0;
+};
+
 struct FunctionSpec {
   std::string name = "main";
   std::vector<uint32_t> inputs;
@@ -140,6 +147,7 @@ struct PlanSpec {
   std::vector<TensorSpec> tensors;
   std::vector<StepSpec> steps;
   std::vector<FunctionSpec> functions;
+  std::vector<CopySpec> copies;
   bool with_names = true;
   std::vector<TargetSpec> targets = {{"cpu", ""}};
   std::optional<uint32_t> required_features;  // instead of what the steps and banks need

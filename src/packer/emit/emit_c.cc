@@ -209,7 +209,8 @@ constexpr const char* kFamilyNames[] = {
 
 std::string array_init(const PlanView& view, const EmitOptions& options) {
   const std::vector<uint32_t> areas = other_areas(view);
-  if (areas.empty()) {
+  const bool has_copies = format::count_of(view.plan().copies()) > 0;
+  if (areas.empty() && !has_copies) {
     return cat("int32_t ", options.name,
                "_init(void) { return qplan_firmware_init(&model, memory, sizeof(memory)); }\n\n");
   }
@@ -219,8 +220,8 @@ std::string array_init(const PlanView& view, const EmitOptions& options) {
     memories += view.bank(areas[i]).size() == 0 ? ", {NULL, 0u}" : cat(", {", name, ", sizeof(", name, ")}");
   }
   return cat("int32_t ", options.name, "_init(void) {\n  static const qplan_firmware_memory memories[] = {",
-             memories, "};\n  return qplan_firmware_init_in_areas(&model, memories, ", areas.size() + 1,
-             "u);\n}\n\n");
+             memories, "};\n  return qplan_firmware_init_", has_copies ? "with_copies" : "in_areas",
+             "(&model, memories, ", areas.size() + 1, "u);\n}\n\n");
 }
 
 std::string array_source(const PlanView& view, const EmitOptions& options) {

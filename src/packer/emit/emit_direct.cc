@@ -53,6 +53,9 @@ class DirectCalls {
                                           : reinterpret_cast<void*>(bank_address(view.tensor(t).bank()) +
                                                                     view.tensor(t).offset()));
     }
+    const auto* copies = view.plan().copies();
+    for (uint32_t i = 0; i < format::count_of(copies); ++i)
+      copies_[data_[copies->Get(i)->tensor()]] = copies->Get(i);
     arena_bytes_ = round_up(view.bank(view.main_bank()).size(), format::kArenaAlignment);
     if (has_arena()) keep_states();
   }
@@ -303,6 +306,24 @@ class DirectCalls {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
     std::string place = address_text(address);
     if (!place.empty()) return place;
+    const std::string array = array_text(step, field, pointer);
+    const auto copied = copies_.find(pointer);
+    if (copied == copies_.end()) return array;
+    place = copy_text(*copied->second, array);
+    const bool is_any = std::strcmp(field.c_type, "void") == 0;
+    return is_any ? place : cat("(const ", field.c_type, " *)(const void *)(", place, ")");
+  }
+
+  // Where the copy of a constant is, which init makes of its array.
+  std::string copy_text(const format::ConstantCopy& copy, const std::string& array) {
+    const std::string place = address_text(bank_address(copy.bank()) + copy.offset());
+    if (copied_.insert(copy.tensor()).second)
+      inits_ += cat("  memcpy(", place, ", ", array, ", ", view_.tensor(copy.tensor()).size(), "u);\n");
+    return place;
+  }
+
+  // The array of a constant, which is written where it is first asked for.
+  std::string array_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
     const auto known = arrays_.find(pointer);
     if (known != arrays_.end()) return known->second;
     const std::string name = cat(step, "_", field.name);
@@ -360,8 +381,7 @@ class DirectCalls {
       }
       const ArgsField bytes = {"initial", "void", ArgsField::kInput, 1, 1, 0, true, 1};
       const auto* initial = static_cast<const uint8_t*>(view_.constant_data(state.initial()));
-      resets_ +=
-          cat("  memcpy(", to, ", ", pointer_text(cat("state", i), bytes, initial), ", ", size, "u);\n");
+      resets_ += cat("  memcpy(", to, ", ", array_text(cat("state", i), bytes, initial), ", ", size, "u);\n");
     }
   }
 
@@ -431,7 +451,7 @@ class DirectCalls {
     const std::string model = has_arena() ? model_macro(options_) : "";
     text += cat("int32_t ", name, "_init(void) {\n",
                 has_arena() ? cat("  if (", options_.arena, "_take(", model, ") < 0) return -2;\n") : "",
-                has_states(view_) ? cat("  ", name, "_reset_state();\n") : std::string(),
+                inits_, has_states(view_) ? cat("  ", name, "_reset_state();\n") : std::string(),
                 "  /* A library with other arguments does not have this symbol. */\n",
                 "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
     const std::string begin =
@@ -467,10 +487,12 @@ class DirectCalls {
   std::vector<void*> data_;
   uint64_t arena_bytes_ = 0, scratch_bytes_ = 0, kept_bytes_ = 0;
   bool has_cascades_ = false;
-  std::set<uint16_t> structs_;                    // kernels whose arguments are written
-  std::map<std::string, std::string> variants_;   // and the struct that each reads
-  std::map<const uint8_t*, std::string> arrays_;  // constants by address
-  std::string constants_, tables_, calls_, resets_;
+  std::set<uint16_t> structs_;                                 // kernels whose arguments are written
+  std::map<std::string, std::string> variants_;                // and the struct that each reads
+  std::map<const uint8_t*, std::string> arrays_;               // constants by address
+  std::map<const void*, const format::ConstantCopy*> copies_;  // by the address of the constant
+  std::set<uint32_t> copied_;                                  // tensors whose copy init makes
+  std::string constants_, tables_, calls_, resets_, inits_;
   std::vector<std::string> input_places_, output_places_;  // expressions of C
 };
 

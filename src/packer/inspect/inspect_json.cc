@@ -181,6 +181,28 @@ Json shared_json(const PlanView& view, const format::Function& main) {
   return json;
 }
 
+// Constants that a session copies where it begins, for its steps to read. area: 0 is the session's memory,
+// others are positions in "areas", from 1 on.
+Json copies_json(const PlanView& view) {
+  Json json = Json::array();
+  for (uint32_t i = 0; i < format::count_of(view.plan().copies()); ++i) {
+    const format::ConstantCopy& copy = *view.plan().copies()->Get(i);
+    uint32_t area = 0;
+    for (uint32_t bank = view.main_bank(); bank < copy.bank(); ++bank)
+      area += view.bank(bank + 1).kind() == format::BankKind_ARENA ? 1 : 0;
+    json.push_back({{"tensor", copy.tensor()},
+                    {"name", view.tensor_name(copy.tensor())},
+                    {"bytes", view.tensor(copy.tensor()).size()},
+                    {"from_bank", view.tensor(copy.tensor()).bank()},
+                    {"bank", copy.bank()},
+                    {"area", area},
+                    {"offset", copy.offset()},
+                    {"bytes_read", copy.bytes_read()},
+                    {"saved_cost", copy.saved_cost()}});
+  }
+  return json;
+}
+
 Json memory_json(const PlanView& view) {
   const format::Function& main = *view.find_function(nullptr);
   Json json;
@@ -198,6 +220,7 @@ Json memory_json(const PlanView& view) {
     if (view.bank(i).kind() == format::BankKind_ARENA && i != view.main_bank())
       json["areas"].push_back({{"bank", i}, {"bytes", view.bank(i).size()}});
   }
+  json["copies"] = copies_json(view);
   uint64_t state_bytes = 0;  // of the arena
   for (uint32_t i = 0; i < format::count_of(main.states()); ++i)
     state_bytes += view.tensor(main.states()->Get(i)->input()).size();
@@ -375,6 +398,10 @@ std::string arena_refusal(const PlanView& view) {
   uint32_t areas = 0;
   for (uint32_t i = 0; i < view.num_banks(); ++i)
     areas += view.bank(i).kind() == format::BankKind_ARENA ? 1 : 0;
+  if (areas <= 1 && format::count_of(view.plan().copies()) > 0)
+    return "the plan has copies of constants in its memory, which other models would write over; pack the "
+           "model "
+           "without 'copy_constants'";
   if (areas <= 1) return "";
   return "the plan has activations in " + std::to_string(areas) +
          " memory areas, of which none can be shared; pack the model without areas";

@@ -22,10 +22,6 @@ struct BankBuffers {
   std::vector<uint32_t> scratch;                     // steps of the last ones
 };
 
-uint64_t arena_alignment(const Program& program) {
-  return program.is_small ? uint64_t{format::kSmallAlignment} : format::kArenaAlignment;
-}
-
 BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t device) {
   BankBuffers result;
   std::vector<uint32_t> position(arena.lifetimes.buffers.size(), kNone);
@@ -353,6 +349,10 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
 }
 
 }  // namespace
+
+uint64_t arena_alignment(const Program& program) {
+  return program.is_small ? uint64_t{format::kSmallAlignment} : format::kArenaAlignment;
+}
 
 Arena plan_arena(const Program& program, const SharingQueries& queries, uint32_t iterations,
                  std::span<const target::MemoryArea> areas) {

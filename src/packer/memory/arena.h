@@ -27,6 +27,15 @@ struct AreaBank {
   uint64_t size = 0;  // bytes
 };
 
+// A constant that a session reads from a copy in an area, after all activations and scratch.
+struct ConstantCopy {
+  target::TensorId tensor = 0;
+  uint32_t area = 0;        // 0, or 1 + its position in Arena::areas
+  uint64_t offset = 0;      // bytes, in the area
+  uint64_t bytes_read = 0;  // of it, in one run
+  uint64_t saved_cost = 0;  // of a run, in the unit of the target file
+};
+
 struct Arena {
   Lifetimes lifetimes;
   DeviceTensors device_of;          // per tensor
@@ -41,7 +50,8 @@ struct Arena {
   std::vector<uint64_t> scratch_sizes;    // as many
   // Per tensor that no device has: 0, or 1 + its position in `areas`. Empty: all are in the first area.
   std::vector<uint32_t> area_of;
-  std::vector<AreaBank> areas;  // all but the first, whose size is `size`
+  std::vector<AreaBank> areas;       // all but the first, whose size is `size`
+  std::vector<ConstantCopy> copies;  // by rising tensor; sizes count them
   uint32_t area(uint32_t tensor) const { return area_of.empty() ? 0 : area_of[tensor]; }
 };
 
@@ -56,6 +66,28 @@ uint64_t total_bytes(const Arena& arena);
 // PackError (QPLAN_MEMORY_TOO_SMALL) naming the step that finds no room.
 Arena plan_arena(const target::Program& program, const SharingQueries& sharing, uint32_t iterations,
                  std::span<const target::MemoryArea> areas = {});
+
+// The alignment of all that is in the arena, and in other areas.
+uint64_t arena_alignment(const target::Program& program);
+
+// A constant that may be copied, and an area that has room.
+struct CopyCandidate {
+  uint64_t size = 0;        // bytes
+  uint64_t bytes_read = 0;  // of it, in one run
+};
+struct CopyRoom {
+  uint64_t bytes = 0;
+  uint64_t cost = 0;  // of a byte that is read
+};
+
+// Which candidates are copied where: per candidate the position in `rooms`, kNone where it stays. The areas
+// that cost less than the constants do take their turns, the least cost first. Each takes those of the
+// candidates left from which most bytes are read, among those sets that fit: an exact choice, since a few
+// layers have most of the bytes, so that a choice by bytes read for each byte copied may leave much room
+// unused. max_bytes: of all copies. alignment: of each.
+std::vector<uint32_t> choose_copies(std::span<const CopyCandidate> candidates,
+                                    std::span<const CopyRoom> rooms, uint64_t from_cost, uint64_t max_bytes,
+                                    uint64_t alignment);
 
 // Distributes the buffers of an arena among areas; area_of and areas are filled, offsets and sizes anew.
 void spread(const target::Program& program, std::span<const target::MemoryArea> areas, uint64_t alignment,

@@ -5,23 +5,26 @@
 
 #include "format/memory_layout.h"
 #include "format/plan_view.h"
+#include "src/base/checked.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/pipeline/stages.h"
+#include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/write/plan_writer.h"
 
 namespace qplan::pipeline {
 namespace {
 
-// Bytes of the session's memory of a plan, of one thread on the target's processor.
-uint64_t session_bytes(const format::PlanView& view, const target::TargetProfile& profile) {
+// Bytes of the session's memory of a plan, of one thread on the target's processor. num_copies: constants
+// that are copied besides, whose addresses small devices keep.
+uint64_t session_bytes(const format::PlanView& view, const target::TargetProfile& profile,
+                       uint64_t num_copies = 0) {
   format::MemoryLayout layout;
   const format::Function& main = *view.find_function(nullptr);
-  return format::memory_layout(view.memory_counts(main, profile.pointer_size), profile.pointer_size, 1,
-                               &layout)
-             ? layout.total
-             : UINT64_MAX;
+  format::MemoryCounts counts = view.memory_counts(main, profile.pointer_size);
+  if (profile.pointer_size == 4) counts.num_leading_tensors += num_copies;
+  return format::memory_layout(counts, profile.pointer_size, 1, &layout) ? layout.total : UINT64_MAX;
 }
 
 // Bytes of activations that are in use while a step runs: bytes that tensors share count once.
@@ -141,6 +144,110 @@ void place_in_areas(Planned* planned, const target::TargetProfile& profile, cons
                       options.max_ram, ": ", text,
                       "; pack with --fuse memory, state a larger first area, or leave one of the two limits "
                       "out"));
+}
+
+namespace {
+
+// Areas as copies find them: what activations and scratch have of each, up to where the first copy may begin.
+class CopyPlan {
+ public:
+  CopyPlan(Planned* planned, const target::TargetProfile& profile, uint64_t max_ram)
+      : planned_(*planned),
+        profile_(profile),
+        max_ram_(max_ram),
+        alignment_(memory::arena_alignment(planned->program)) {
+    for (uint32_t a = 0; a < profile.areas.size(); ++a) size_of(a) = round_up(size_of(a), alignment_);
+  }
+
+  void run() {
+    find_candidates();
+    choose();
+    if (planned_.program.is_small) number_anew();
+    place();
+  }
+
+ private:
+  uint64_t& size_of(uint32_t area) {
+    return area == 0 ? planned_.arena.size : planned_.arena.areas[area - 1].size;
+  }
+
+  void find_candidates() {
+    const std::vector<uint64_t> reads = schedule::constant_reads(planned_.program, profile_);
+    for (uint32_t t = 0; t < reads.size(); ++t) {
+      if (reads[t] == 0) continue;
+      tensors_.push_back(t);
+      candidates_.push_back({static_cast<uint64_t>(planned_.program.tensors[t].type.size_bytes()), reads[t]});
+    }
+  }
+
+  // On small devices each copy takes an address in the session, which is in the first area: room is made for
+  // those of as many copies as were chosen before, until that is enough.
+  void choose() {
+    const Measured measured(planned_, profile_);
+    for (uint64_t num_copies = 0;;) {
+      const uint64_t session = session_bytes(measured.view(), profile_, num_copies);
+      std::vector<memory::CopyRoom> rooms;
+      uint64_t taken = 0;
+      for (uint32_t a = 0; a < profile_.areas.size(); ++a) {
+        const uint64_t used = a == 0 ? session : size_of(a), bytes = profile_.areas[a].bytes;
+        rooms.push_back({bytes > used ? bytes - used : 0, profile_.areas[a].cost});
+        taken += used;
+      }
+      const uint64_t most = max_ram_ == 0 ? UINT64_MAX : max_ram_ > taken ? max_ram_ - taken : 0;
+      area_of_ = memory::choose_copies(candidates_, rooms, profile_.copies_from_cost, most, alignment_);
+      const auto chosen = static_cast<uint64_t>(
+          std::ranges::count_if(area_of_, [](uint32_t area) { return area != memory::kNone; }));
+      if (chosen <= num_copies) return;
+      num_copies = chosen;
+    }
+  }
+
+  // Copied constants come first among constants, so that a session keeps no addresses of the others. What the
+  // arena has of each tensor moves with it; activations keep their numbers.
+  void number_anew() {
+    std::vector<bool> is_copied(planned_.program.tensors.size(), false);
+    for (size_t c = 0; c < tensors_.size(); ++c) is_copied[tensors_[c]] = area_of_[c] != memory::kNone;
+    const std::vector<target::TensorId> number = schedule::place_constants_last(&planned_.program, is_copied);
+    for (target::TensorId& tensor : tensors_) tensor = number[tensor];
+    memory::Arena& arena = planned_.arena;
+    const auto move = [&](auto* per_tensor) {
+      const auto before = *per_tensor;
+      for (size_t t = 0; t < before.size(); ++t) (*per_tensor)[number[t]] = before[t];
+    };
+    for (auto* list : {&arena.lifetimes.first, &arena.lifetimes.last, &arena.lifetimes.replaces,
+                       &arena.lifetimes.inside, &arena.lifetimes.buffer, &arena.device_of, &arena.area_of})
+      move(list);
+    for (auto* list : {&arena.lifetimes.offset, &arena.offsets}) move(list);
+  }
+
+  void place() {
+    for (size_t c = 0; c < tensors_.size(); ++c) {
+      if (area_of_[c] == memory::kNone) continue;
+      const memory::CopyCandidate& copied = candidates_[c];
+      const uint64_t gain = profile_.copies_from_cost - profile_.areas[area_of_[c]].cost;
+      planned_.arena.copies.push_back(
+          {tensors_[c], area_of_[c], 0, copied.bytes_read, target::mul_div(copied.bytes_read, gain, 1)});
+    }
+    std::ranges::sort(planned_.arena.copies, {}, &memory::ConstantCopy::tensor);
+    for (memory::ConstantCopy& copy : planned_.arena.copies) {
+      const auto size = static_cast<uint64_t>(planned_.program.tensors[copy.tensor].type.size_bytes());
+      copy.offset = size_of(copy.area);
+      size_of(copy.area) += round_up(size, alignment_);
+    }
+  }
+
+  Planned& planned_;
+  const target::TargetProfile& profile_;
+  const uint64_t max_ram_, alignment_;
+  std::vector<target::TensorId> tensors_;          // that may be copied
+  std::vector<memory::CopyCandidate> candidates_;  // the same
+  std::vector<uint32_t> area_of_;                  // of each, kNone where it stays
+};
+
+}  // namespace
+
+void copy_constants(Planned* planned, const target::TargetProfile& profile, const PackOptions& options) {
+  if (profile.copies_from_cost != 0) CopyPlan(planned, profile, options.max_ram).run();
 }
 
 }  // namespace qplan::pipeline

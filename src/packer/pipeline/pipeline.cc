@@ -157,6 +157,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   planned.arena = pipeline::plan_memory(planned.program, options);
   if (options.max_ram != 0) pipeline::fit_memory(&planned, program, profile, observer, times);
   pipeline::place_in_areas(&planned, profile, options);
+  pipeline::copy_constants(&planned, profile, options);
   program = {};
   if (explain) {
     pipeline::report_copies(planned, cpu, &*explain);

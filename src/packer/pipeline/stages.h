@@ -181,6 +181,8 @@ void fit_memory(Planned* planned, const target::Program& lowered, const target::
 // Plans the memory anew where the profile has memory areas. PackError (QPLAN_MEMORY_TOO_SMALL) that names the
 // step which does not fit, or where a session takes more than options.max_ram bytes in all areas together.
 void place_in_areas(Planned* planned, const target::TargetProfile& profile, const PackOptions& options);
+// Then chooses constants that are copied into what the areas have left, where the profile asks for it.
+void copy_constants(Planned* planned, const target::TargetProfile& profile, const PackOptions& options);
 
 // What the session copies at the regions' boundaries.
 void report_copies(const Planned& planned, const target::Target& cpu, partition::Explain* explain);

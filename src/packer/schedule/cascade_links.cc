@@ -56,18 +56,22 @@ void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program)
   renumber_all(number, program);
 }
 
-void place_constants_last(target::Program* program) {
+std::vector<TensorId> place_constants_last(target::Program* program, const std::vector<bool>& is_first) {
+  const auto rank_of = [&](size_t t) {
+    return !program->tensors[t].is_constant() ? 0 : !is_first.empty() && is_first[t] ? 1 : 2;
+  };
   std::vector<TensorId> number(program->tensors.size(), 0);
   std::vector<target::ProgramTensor> tensors;
-  for (const bool constants : {false, true}) {
+  for (const int rank : {0, 1, 2}) {
     for (size_t t = 0; t < program->tensors.size(); ++t) {
-      if (program->tensors[t].is_constant() != constants) continue;
+      if (rank_of(t) != rank) continue;
       number[t] = static_cast<TensorId>(tensors.size());
       tensors.push_back(program->tensors[t]);
     }
   }
   program->tensors = std::move(tensors);
   renumber_all(number, program);
+  return number;
 }
 
 namespace {

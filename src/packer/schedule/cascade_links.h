@@ -18,8 +18,10 @@ void renumber_step(const std::vector<target::TensorId>& number, target::ProgramS
 // Without the tensors that no step and no function names any more.
 void drop_tensors(const std::vector<bool>& is_dropped, target::Program* program);
 
-// Activations first, so that sessions on small devices keep no addresses of constants.
-void place_constants_last(target::Program* program);
+// Activations first, so that sessions on small devices keep no addresses of constants, but of those that
+// `is_first` says, which come next: per tensor; empty: of none. Returns per tensor its new number.
+std::vector<target::TensorId> place_constants_last(target::Program* program,
+                                                   const std::vector<bool>& is_first = {});
 
 // Which steps of a program may follow each other in a cascade, and the program with cascades in their place.
 

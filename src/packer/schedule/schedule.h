@@ -29,6 +29,10 @@ namespace qplan::schedule {
 void schedule_steps(target::Program* program, const target::TargetProfile& profile,
                     TuningLog* tuning = nullptr, const LogFunction& log = {});
 
+// Per tensor: bytes that kernels read of it in one run where it is a constant, 0 of activations
+// (docs/firmware.md, "Copies of constants"). program: with its schedules.
+std::vector<uint64_t> constant_reads(const target::Program& program, const target::TargetProfile& profile);
+
 // What tuning needs of a plan: what could be set, and the plan with something set.
 
 // The same plan, but for the schedules and what follows from them: grains, scratch memory, digest. schedules:

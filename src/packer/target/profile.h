@@ -50,6 +50,10 @@ struct TargetProfile {
   uint64_t min_fused_bytes = 0;  // of memory that cascades must save to be made
   // The first one has the session and scratch memory, too. Empty: one memory without a limit.
   std::vector<MemoryArea> areas;
+  // Constants are copied from where they are into areas where a byte costs less, as far as these have room.
+  // Cost 0: they stay.
+  std::string copies_from;        // "flash": of letters a to z, digits and _
+  uint64_t copies_from_cost = 0;  // of a byte that is read there, in the unit of the areas
 };
 
 // Without blanks at either end.

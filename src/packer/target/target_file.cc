@@ -8,7 +8,8 @@
 //     types
 //     {"target": "cpu,isa=avx2", "costs": {"macs_per_us": 60000, "bytes_per_us": 20000},
 //      "areas": [{"name": "dtcm", "bytes": 65536, "cost": 1}, {"name": "sram", "bytes": 262144, "cost":
-//      3}]}]}
+//      3}],
+//      "copy_constants": {"from": "flash", "cost": 8}}]}                  to areas that cost less
 // What is left out has its default. cost_file.h has the costs of a CPU.
 
 #include <algorithm>
@@ -90,8 +91,27 @@ void read_areas(const Json& object, Target* target) {
   }
 }
 
+// Where constants are and what a byte of them costs, for those that are copied into areas.
+void read_copies(const Json& object, Target* target) {
+  if (!object.contains("copy_constants")) return;
+  TargetProfile& profile = target->profile;
+  if (profile.areas.empty()) fail_target("'copy_constants' goes with 'areas', where copies are");
+  const Json& from = object["copy_constants"];
+  check_keys(from, "'copy_constants'", {"from", "cost"});
+  profile.copies_from = read_text(from, "from");
+  if (!is_name(profile.copies_from))
+    fail_target(cat("'from' of 'copy_constants', '", profile.copies_from,
+                    "', is not of letters a to z, digits and _"));
+  if (std::ranges::find(profile.areas, profile.copies_from, &MemoryArea::name) != profile.areas.end())
+    fail_target(cat("'from' of 'copy_constants' is the area '", profile.copies_from,
+                    "', expected the memory that has the plan"));
+  if (!from.contains("cost")) fail_target("'copy_constants' has no 'cost'");
+  read_number(from, "cost", kMaxCost, &profile.copies_from_cost);
+}
+
 Target read_target(const Json& object, const KnownTargets& known) {
-  check_keys(object, "a target", {"target", "name", "operators", "priority", "memories", "costs", "areas"});
+  check_keys(object, "a target",
+             {"target", "name", "operators", "priority", "memories", "costs", "areas", "copy_constants"});
   Target target;
   if (object.contains("name")) {
     if (object.contains("target") || object.contains("memories")) {
@@ -107,6 +127,7 @@ Target read_target(const Json& object, const KnownTargets& known) {
   }
   if (object.contains("priority")) target.priority = checked_priority(ir::json_text(object["priority"]));
   read_areas(object, &target);
+  read_copies(object, &target);
   if (!object.contains("costs")) return target;
   const Json& costs = object["costs"];
   if (target.is_cpu) {

@@ -25,6 +25,8 @@ class RootBuilder {
     const auto tensor_vector = tensors();
     const auto step_vector = steps();
     const auto functions = builder_.CreateVector(std::vector{function()});
+    Tables<format::ConstantCopy> copy_vector = 0;
+    if (!contents_.arena.copies.empty()) copy_vector = copies();
     format::PlanBuilder plan(builder_);
     plan.add_targets(target_vector);
     plan.add_banks(bank_vector);
@@ -32,6 +34,7 @@ class RootBuilder {
     plan.add_steps(step_vector);
     plan.add_functions(functions);
     plan.add_arena_lower_bound(contents_.arena.lower_bound);
+    if (!copy_vector.IsNull()) plan.add_copies(copy_vector);
     builder_.Finish(plan.Finish());
     return builder_.Release();
   }
@@ -120,14 +123,24 @@ class RootBuilder {
 
   uint32_t bank_of(target::TensorId t) const {
     if (contents_.program.tensors[t].is_constant()) return kConstantBank;
-    const uint32_t area = contents_.arena.area(t);
-    if (contents_.arena.device_of[t] == memory::kNone && area == 0) return kArenaBank;
-    // After the banks of the first area, of constants and of devices.
-    if (contents_.arena.device_of[t] == memory::kNone) {
-      return (contents_.constants.size == 0 ? 1 : 2) + static_cast<uint32_t>(contents_.arena.devices.size()) +
-             area - 1;
-    }
+    if (contents_.arena.device_of[t] == memory::kNone) return bank_of_area(contents_.arena.area(t));
     return kFirstDeviceBank + contents_.arena.device_of[t];
+  }
+
+  // Areas but the first come after the banks of constants and of devices.
+  uint32_t bank_of_area(uint32_t area) const {
+    if (area == 0) return kArenaBank;
+    return (contents_.constants.size == 0 ? 1 : 2) + static_cast<uint32_t>(contents_.arena.devices.size()) +
+           area - 1;
+  }
+
+  Tables<format::ConstantCopy> copies() {
+    std::vector<Offset<format::ConstantCopy>> tables;
+    for (const memory::ConstantCopy& copy : contents_.arena.copies) {
+      tables.push_back(format::CreateConstantCopy(builder_, copy.tensor, bank_of_area(copy.area), copy.offset,
+                                                  copy.bytes_read, copy.saved_cost));
+    }
+    return builder_.CreateVector(tables);
   }
 
   uint64_t offset_of(target::TensorId t) const {

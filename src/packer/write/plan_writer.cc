@@ -129,6 +129,7 @@ bool overwrites_larger(const target::Program& program, const memory::Lifetimes& 
 
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
+  if (!arena.copies.empty()) return 9;
   const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
   if (std::ranges::any_of(program.steps, is_new) || overwrites_larger(program, arena.lifetimes)) return 8;
   const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {

@@ -197,7 +197,7 @@ TEST(TargetFile, RefusesWhatItDoesNotKnow) {
             "t.json: target: 'target' names several targets, expected one");
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "speed": 1}]})"),
             "t.json: target: key 'speed' of a target is not known; known: target, name, operators, priority, "
-            "memories, costs, areas");
+            "memories, costs, areas, copy_constants");
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "memories": {"inp": 4096}}]})"),
             "t.json: target: 'inp' is 4096, expected a whole number from 1 to 2048");
   EXPECT_EQ(file_refusal(R"({"targets": [{"target": "vta", "costs": {"clock_mhz": 0}}]})"),
