@@ -111,7 +111,8 @@ class RegionCompiler {
     }
     std::vector<Operation> operations = operations_of(unit, {}), fast;
     const auto* const kernel = std::get_if<Kernel>(operations.data());
-    if (kernel != nullptr && kernel->is_convolution()) {
+    const bool is_layer = kernel != nullptr && kernel->is_convolution();
+    if (is_layer) {
       const auto block_of = [](const Operation& operation) {
         const auto& k = std::get<Kernel>(operation);
         return std::tuple(k.block_h, k.block_w, k.block_d, k.is_part_kernel_first);
@@ -124,18 +125,37 @@ class RegionCompiler {
       }
     }
     add(u, std::move(operations), fast);
+    if (is_layer) add_slicings(unit, &operations_.back());
+  }
+
+  // Where a layer with its weights in fast memory takes fewer cycles: a half, a quarter, an eighth of its
+  // output channels at a time.
+  void add_slicings(const RegionUnit& unit, PlannedOperation* planned) {
+    const Memories memories = default_memories(config_);
+    const auto cycles = [&](const Kernel& k) { return operation_cost(config_, memories, k).cycles(); };
+    const Kernel& kernel = *planned->convolution();
+    if (cycles(with_weights_at(planned->fast_kernel(), Placement::kScratch, 0)) >= cycles(kernel)) return;
+    uint32_t before = kernel.ofm.d;
+    for (const uint32_t parts : {2, 4, 8}) {
+      const uint32_t depth = round_up(ceil_div(kernel.ofm.d, parts), 16);
+      if (depth >= before) continue;
+      before = depth;
+      std::vector<Kernel>& slicing = planned->slicings.emplace_back();
+      for (Operation& slice : operations_of(unit, {.has_fast_weights = true, .slice_depth = depth}))
+        slicing.push_back(std::get<Kernel>(std::move(slice)));
+    }
   }
 
   struct Wanted {
     bool is_estimate = false, has_fast_weights = false;
-    uint32_t block_rows = 0;
+    uint32_t block_rows = 0, slice_depth = 0;
   };
   std::vector<Operation> operations_of(const RegionUnit& unit, const Wanted& wanted) {
     const auto [inputs, outputs, scratch] = maps_of(plan_, placement_, unit);
     std::vector<Operation> operations;
     StreamWriter stream(config_, &operations);
     unit.unit.emit({config_, inputs, outputs, drafts_, stream, wanted.is_estimate, wanted.block_rows, scratch,
-                    wanted.has_fast_weights});
+                    wanted.has_fast_weights, wanted.slice_depth});
     return operations;
   }
 
@@ -206,21 +226,17 @@ class RegionCompiler {
       copies = choose_weight_copies(config_, plan_, placement_, operations_,
                                     std::max(placement_.scratch_bytes, room));
     }
-    std::map<size_t, uint64_t> places;  // of the weights of a unit, in scratch memory
-    for (const WeightCopy& copy : copies) {
-      places[copy.unit] = copy.offset;
-      placement_.grow_scratch(copy.offset + copy.bytes);
-    }
+    for (const WeightCopy& copy : copies) placement_.grow_scratch(copy.offset + copy.bytes);
     std::map<size_t, size_t> first;  // operation of a unit
     for (size_t i = operations_.size(); i-- > 0;) first[operations_[i].unit] = i;
     visit_stream(
-        operations_.size(), copies,
-        [&](const WeightCopy& copy) {
+        operations_, copies,
+        [&](const WeightCopy& copy, size_t slice) {
           const PlannedOperation& planned = operations_[first[copy.unit]];
-          const ByteRange from = constants_of(planned.unit, planned.fast_kernel());
-          add(planned, Transfer{from, false, {Placement::kScratch, copy.offset, copy.bytes}});
+          const ByteRange from = constants_of(planned.unit, slice, sliced_kernel(planned, copy, slice));
+          add(planned, Transfer{from, false, {Placement::kScratch, copy.slice_offset(slice), from.bytes}});
         },
-        [&](size_t i) {
+        [&](size_t i, const WeightCopy* copy, size_t slice) {
           const PlannedOperation& planned = operations_[i];
           if (const auto* const transfer = std::get_if<Transfer>(&planned.operation)) {
             Transfer moved = *transfer;
@@ -228,10 +244,11 @@ class RegionCompiler {
             return add(planned, moved);
           }
           if (planned.convolution() == nullptr) return add(planned, with_constants(planned));
-          if (const auto place = places.find(planned.unit); place != places.end())
-            return add(planned, with_weights_at(planned.fast_kernel(), Placement::kScratch, place->second));
+          if (copy != nullptr)
+            return add(planned, with_weights_at(sliced_kernel(planned, *copy, slice), Placement::kScratch,
+                                                copy->slice_offset(slice)));
           const Kernel& kernel = *planned.convolution();
-          const ByteRange at = constants_of(planned.unit, kernel);
+          const ByteRange at = constants_of(planned.unit, 0, kernel);
           add(planned, with_weights_at(kernel, at.region, at.begin));
         });
   }
@@ -251,9 +268,9 @@ class RegionCompiler {
   std::span<const uint8_t> draft(const ByteRange& range) const {
     return std::span(drafts_.bytes()).subspan(range.begin, range.bytes);
   }
-  // Where the weights and scales of a unit are, one after the other.
-  ByteRange constants_of(size_t unit, const Kernel& kernel) {
-    const auto [at, is_new] = weights_.try_emplace(unit);
+  // Where the weights and scales of a unit, or of a slice of it, are, one after the other.
+  ByteRange constants_of(size_t unit, size_t slice, const Kernel& kernel) {
+    const auto [at, is_new] = weights_.try_emplace({unit, slice});
     if (!is_new) return at->second;
     std::vector<uint8_t> bytes;
     for (uint32_t core = 0; core < kernel.cores; ++core) {
@@ -338,7 +355,7 @@ class RegionCompiler {
   Placement placement_;
   ConstantData drafts_;  // of all operations that were thought of
   std::vector<PlannedOperation> operations_;
-  std::map<size_t, ByteRange> weights_;  // of units, in constants_
+  std::map<std::pair<size_t, size_t>, ByteRange> weights_;  // of units' slices, in constants_
   ConstantData constants_;
   StreamWriter stream_;
   size_t at_ = 0;  // the unit whose kernels are made

@@ -128,8 +128,8 @@ LayerData read_data(const Candidate& c) {
   return data;
 }
 
-// The weights and scales of one core.
-void add_core(const UnitContext& context, const LayerData& data, uint32_t core, Kernel* k) {
+// The weights and scales of one core, of output channels from `first` on.
+void add_core(const UnitContext& context, const LayerData& data, uint32_t first, uint32_t core, Kernel* k) {
   WeightOrder order;
   order.outputs = (k->ofm.d + k->cores - 1 - core) / k->cores;
   order.is_depthwise = k->kind == KernelKind::kDepthwise;
@@ -142,7 +142,7 @@ void add_core(const UnitContext& context, const LayerData& data, uint32_t core, 
   std::vector<int16_t> ordered;
   visit_weights(order, [&](uint32_t o, uint32_t ky, uint32_t kx, uint32_t i) {
     const bool is_inside = o < order.outputs && ky < order.taps_h && i < order.inputs;
-    const uint64_t output = core + uint64_t{o} * k->cores;
+    const uint64_t output = first + core + uint64_t{o} * k->cores;
     ordered.push_back(
         is_inside ? data.weights[((output * order.taps_h + ky) * order.taps_w + kx) * order.inputs + i]
                   : int16_t{0});
@@ -150,9 +150,21 @@ void add_core(const UnitContext& context, const LayerData& data, uint32_t core, 
   k->weights[core] = context.constants.add(encode_weights(ordered));
   std::vector<uint8_t> scales(uint64_t{order.outputs} * kScaleEntryBytes);
   for (uint32_t o = 0; o < order.outputs; ++o)
-    write_scale_entry(data.entries[core + uint64_t{o} * k->cores],
+    write_scale_entry(data.entries[first + core + uint64_t{o} * k->cores],
                       scales.data() + uint64_t{o} * kScaleEntryBytes);
   k->scales[core] = context.constants.add(scales);
+}
+
+// The kernel for some channels of the output.
+Kernel channels_of(const Kernel& whole, uint32_t first, uint32_t count) {
+  Kernel k = whole;
+  const auto cut = [&](FeatureMap* map) {
+    map->d = count;
+    for (uint64_t& base : map->base) base += uint64_t{first} * map->element_bytes();
+  };
+  cut(&k.ofm);
+  if (k.kind == KernelKind::kDepthwise) cut(&k.ifm);
+  return k;
 }
 
 void emit_layer(const LayerData& data, const UnitContext& context) {
@@ -167,15 +179,20 @@ void emit_layer(const LayerData& data, const UnitContext& context) {
   };
   k.ifm.h = used(k.ofm.h, k.stride_y, k.window_h, k.pad_top, k.pad_bottom);
   k.ifm.w = used(k.ofm.w, k.stride_x, k.window_w, k.pad_left, k.pad_right);
-  // What the block is chosen for.
-  for (uint32_t core = 0; core < k.cores; ++core) {
-    k.weights[core].region = k.scales[core].region =
-        context.has_fast_weights ? Placement::kScratch : ConstantData::kRegion;
-    k.scales[core].bytes = data.entries.size() * kScaleEntryBytes / k.cores / 16 * 16;
+  const uint32_t depth = context.slice_depth == 0 ? k.ofm.d : context.slice_depth;
+  for (uint32_t first = 0; first < k.ofm.d; first += depth) {
+    Kernel slice = channels_of(k, first, std::min(depth, k.ofm.d - first));
+    // What the block is chosen for.
+    for (uint32_t core = 0; core < k.cores; ++core) {
+      slice.weights[core].region = slice.scales[core].region =
+          context.has_fast_weights ? Placement::kScratch : ConstantData::kRegion;
+      slice.scales[core].bytes = uint64_t{slice.ofm.d} * kScaleEntryBytes / k.cores / 16 * 16;
+    }
+    set_block(context, data.name, &slice);
+    for (uint32_t core = 0; core < k.cores && !context.is_estimate; ++core)
+      add_core(context, data, first, core, &slice);
+    context.stream.add(slice);
   }
-  set_block(context, data.name, &k);
-  for (uint32_t core = 0; core < k.cores && !context.is_estimate; ++core) add_core(context, data, core, &k);
-  context.stream.add(k);
 }
 
 }  // namespace

@@ -60,6 +60,9 @@ struct UnitContext {
   std::span<const FeatureMap> scratch = {};
   // Blocks are chosen for weights that are copied to fast memory.
   bool has_fast_weights = false;
+  // A kernel of a layer for so many channels of the output at a time, with weights of its own; 0: one for
+  // all.
+  uint32_t slice_depth = 0;
 };
 
 struct Unit {

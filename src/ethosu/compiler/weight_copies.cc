@@ -9,6 +9,7 @@ namespace {
 
 // How far before its kernel a transfer may start, in operations.
 constexpr size_t kAhead[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+constexpr size_t kMostAheadOfSlices = 4;
 constexpr int kPasses = 3;
 // Operations that all estimates together look at: networks with very many layers are looked at once.
 constexpr uint64_t kMostVisits = 20'000'000;
@@ -31,6 +32,11 @@ class CopyChooser {
       if (planned.convolution() == nullptr) continue;
       fast_.back() =
           operation_cost(config, memories_, with_weights_at(planned.fast_kernel(), Placement::kScratch, 0));
+      for (const std::vector<Kernel>& slicing : planned.slicings) {
+        std::vector<OperationCost>& costs = slices_[i].emplace_back();
+        for (const Kernel& kernel : slicing)
+          costs.push_back(operation_cost(config, memories_, with_weights_at(kernel, Placement::kScratch, 0)));
+      }
       Use& use = uses_[planned.unit];
       if (use.bytes == 0) use.first = i, use.bytes = weight_bytes(planned.fast_kernel());
       use.last_node = std::max(use.last_node, planned.last_node);
@@ -51,7 +57,10 @@ class CopyChooser {
         std::vector<std::vector<WeightCopy>> choices = {others};
         for (const size_t ahead : kAhead) {
           if (ahead > use.first + 1) break;
-          for (const size_t free : {ahead, ahead + 1}) add_choice(unit, ahead, free, others, &choices);
+          for (const size_t free : {ahead, ahead + 1})
+            add_choice(unit, kWhole, ahead, free, others, &choices);
+          for (size_t s = 0; ahead <= kMostAheadOfSlices && s < operations_[use.first].slicings.size(); ++s)
+            add_choice(unit, s, ahead, ahead + 1, others, &choices);
         }
         for (std::vector<WeightCopy>& choice : choices) {
           const uint64_t cycles = cycles_with(choice);
@@ -76,13 +85,21 @@ class CopyChooser {
   // A transfer that starts `ahead` operations before the kernel. Its bytes are not those of values that
   // `free` operations before the kernel are in use: beyond `ahead`, the transfer needs no wait for the
   // kernel that runs then.
-  void add_choice(size_t unit, size_t ahead, size_t free, const std::vector<WeightCopy>& others,
+  void add_choice(size_t unit, size_t slicing, size_t ahead, size_t free,
+                  const std::vector<WeightCopy>& others,
                   std::vector<std::vector<WeightCopy>>* choices) const {
     const Use& use = uses_.at(unit);
     if (visits_ > kMostVisits) return;
     WeightCopy copy;
     copy.unit = unit;
+    copy.slicing = slicing;
     copy.bytes = use.bytes;
+    if (slicing != kWhole) {
+      uint64_t most = 0;
+      for (const Kernel& kernel : operations_[use.first].slicings[slicing])
+        most = std::max(most, weight_bytes(kernel));
+      copy.bytes = 2 * most;
+    }
     copy.after = use.first - ahead;  // kBeforeAll is -1
     copy.first_node = operations_[use.first].first_node, copy.last_node = use.last_node;
     for (size_t i = use.first - std::min(free, use.first); i < use.first; ++i)
@@ -115,10 +132,12 @@ class CopyChooser {
     return ranges;
   }
 
+  const PlannedOperation& planned_of(const WeightCopy& copy) const {
+    return operations_[uses_.at(copy.unit).first];
+  }
+
   // What the stream would take.
   uint64_t cycles_with(const std::vector<WeightCopy>& copies) {
-    std::map<size_t, uint64_t> offsets;  // by unit
-    for (const WeightCopy& copy : copies) offsets[copy.unit] = copy.offset;
     TimeLine time(config_);
     Unfinished unfinished(config_);
     const auto start_transfer = [&](const Transfer& transfer, const OperationCost& cost) {
@@ -130,26 +149,30 @@ class CopyChooser {
       if (transfer.to_shram) time.wait_transfers(0), unfinished.wait_transfers(0);
     };
     visit_stream(
-        operations_.size(), copies,
-        [&](const WeightCopy& copy) {
-          const Transfer transfer = {
-              {ConstantData::kRegion, 0, copy.bytes}, false, {Placement::kScratch, copy.offset, copy.bytes}};
+        operations_, copies,
+        [&](const WeightCopy& copy, size_t slice) {
+          const uint64_t bytes = weight_bytes(sliced_kernel(planned_of(copy), copy, slice));
+          const Transfer transfer = {{ConstantData::kRegion, 0, bytes},
+                                     false,
+                                     {Placement::kScratch, copy.slice_offset(slice), bytes}};
           start_transfer(transfer, operation_cost(config_, memories_, transfer));
         },
-        [&](size_t i) {
+        [&](size_t i, const WeightCopy* copy, size_t slice) {
           const PlannedOperation& planned = operations_[i];
           if (const auto* const transfer = std::get_if<Transfer>(&planned.operation))
             return start_transfer(*transfer, in_place_[i]);
-          const auto offset = planned.convolution() == nullptr ? offsets.end() : offsets.find(planned.unit);
-          const bool is_copied = offset != offsets.end();
-          const Access access = is_copied
-                                    ? access_of(config_, with_weights_at(planned.fast_kernel(),
-                                                                         Placement::kScratch, offset->second))
-                                    : access_of(config_, std::get<Kernel>(planned.operation));
+          const Access access =
+              copy == nullptr
+                  ? access_of(config_, std::get<Kernel>(planned.operation))
+                  : access_of(config_, with_weights_at(sliced_kernel(planned, *copy, slice),
+                                                       Placement::kScratch, copy->slice_offset(slice)));
           const uint32_t transfers = unfinished.transfers_beside(access);
           if (transfers < unfinished.transfers())
             time.wait_transfers(transfers), unfinished.wait_transfers(transfers);
-          time.start_kernel(is_copied ? fast_[i] : in_place_[i]);
+          const bool is_sliced = copy != nullptr && copy->slicing != kWhole;
+          time.start_kernel(is_sliced         ? slices_.at(i)[copy->slicing][slice]
+                            : copy != nullptr ? fast_[i]
+                                              : in_place_[i]);
           unfinished.start_kernel(access);
         });
     visits_ += operations_.size();
@@ -162,13 +185,18 @@ class CopyChooser {
   const Placement& placement_;
   const std::vector<PlannedOperation>& operations_;
   const uint64_t scratch_bytes_;
-  std::vector<OperationCost> in_place_, fast_;  // of each operation
-  std::map<size_t, Use> uses_;                  // by unit
+  std::vector<OperationCost> in_place_, fast_;                        // of each operation
+  std::map<size_t, std::vector<std::vector<OperationCost>>> slices_;  // of operations with slicings
+  std::map<size_t, Use> uses_;                                        // by unit
   std::vector<WeightCopy> copies_;
   uint64_t visits_ = 0;
 };
 
 }  // namespace
+
+const Kernel& sliced_kernel(const PlannedOperation& planned, const WeightCopy& copy, size_t slice) {
+  return copy.slicing == kWhole ? planned.fast_kernel() : planned.slicings[copy.slicing][slice];
+}
 
 uint64_t weight_bytes(const Kernel& kernel) {
   uint64_t bytes = 0;

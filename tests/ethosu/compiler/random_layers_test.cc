@@ -326,7 +326,7 @@ size_t num_layers() {
 struct Counts {
   size_t placed = 0, regions = 0, in_rows = 0;
   size_t labels = 0, repeated_labels = 0;  // a label repeats the one before
-  size_t copies = 0;                       // of weights to scratch memory
+  size_t copies = 0, slices = 0;  // of weights to scratch memory; a layer's second slice and further ones
 };
 
 void count_parts(const Config& config, const std::vector<uint8_t>& bytes, Counts* counts) {
@@ -337,14 +337,19 @@ void count_parts(const Config& config, const std::vector<uint8_t>& bytes, Counts
   for (uint32_t i = 1; i < blob.header.num_labels; ++i) counts->repeated_labels += name(i) == name(i - 1);
   Registers registers;
   const std::vector<uint32_t> words = stream_words(blob.payload);
+  std::string last;
   for (uint32_t at = 0; at < words.size();) {
+    const std::string node = blob_node(blob, at);
     Command command;
     ASSERT_FALSE(decode(words.data(), static_cast<uint32_t>(words.size()), &at, &command));
     if (!command.is_operation()) registers.set(command);
     if (!command.is_operation() || command.code != kOpDmaStart) continue;
     Transfer transfer;
     ASSERT_FALSE(read_transfer(config, registers, &transfer));
-    counts->copies += transfer.to_shram ? 0 : 1;
+    if (transfer.to_shram) continue;
+    ++counts->copies;
+    counts->slices += node == last ? 1 : 0;
+    last = node;
   }
 }
 
@@ -426,9 +431,10 @@ TEST(EthosuWeightCopies, GiveTheReferencesBytesWithoutAHazard) {
       if (HasFatalFailure()) return;
     }
   }
-  std::cout << counts.copies << " copies of weights of " << counts.placed << " layers, " << counts.in_rows
-            << " regions a few rows at a time\n";
+  std::cout << counts.copies << " copies of weights of " << counts.placed << " layers, " << counts.slices
+            << " of them further slices; " << counts.in_rows << " regions a few rows at a time\n";
   EXPECT_GT(counts.copies, networks);
+  EXPECT_GT(counts.slices, networks / 4);
 }
 
 // The scales' product over the output's is 0.5 in float32, in which the reference computes it, and less in
