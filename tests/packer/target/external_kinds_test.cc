@@ -11,7 +11,6 @@
 namespace qplan::target::external::external_test {
 namespace {
 
-constexpr char kImage[] = "%x: Tensor[(1, 5, 4, 6), int8]";
 constexpr size_t kElements = 120;
 
 // Takes concatenations, sums and products of any shapes too.

@@ -83,8 +83,6 @@ TEST(ExternalTarget, SeveralOperatorsShareScratch) {
   }
 }
 
-constexpr char kImage[] = "%x: Tensor[(1, 5, 4, 6), int8]";
-
 TEST(ExternalTarget, ProductsAndMeansUnderEachContract) {
   for (const std::string contract : {"contract=\"tfl2\"", "contract=\"f32e\""}) {
     SCOPED_TRACE(contract);
