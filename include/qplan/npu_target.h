@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* major << 16 | minor; majors must match. 1.1: scratch; 1.2: more composites and patterns */
+/* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns */
 #define QPLAN_NPU_TARGET_ABI 0x00010002u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
@@ -68,6 +68,22 @@ typedef struct qplan_npu_rule {
 } qplan_npu_rule;
 
 typedef qplan_npu_status (*qplan_npu_write_fn)(void* user, const void* bytes, uint64_t count);
+
+/* Where a tensor at the border of a region is in the buffer of its slot: element (i, j, ...) begins at byte
+ * origin + i * strides[0] + j * strides[1] + ... The packer fills in the packed tensor before it asks. */
+typedef struct qplan_npu_slot_layout {
+  uint32_t struct_size;
+  uint32_t usage;         /* QPLAN_NPU_USE_INPUT or QPLAN_NPU_USE_OUTPUT */
+  const DLTensor* tensor; /* of the model: shape and dtype, no data */
+  uint64_t bytes;         /* of the buffer */
+  uint64_t origin;
+  uint64_t byte_stride;                 /* between the bytes of one element: 1, except for planes */
+  uint64_t strides[QPLAN_NPU_MAX_DIMS]; /* bytes, one for each axis */
+  uint32_t alignment;                   /* of the buffer: a power of two up to 4096 */
+  uint8_t fill;                         /* of an input: what all other bytes of the buffer hold */
+  uint8_t flip;                         /* 0x80: uint8 as int8, 128 less; else 0 */
+  uint8_t reserved[2];
+} qplan_npu_slot_layout;
 
 typedef struct qplan_npu_target {
   uint32_t struct_size;
@@ -127,6 +143,14 @@ typedef struct qplan_npu_target {
    * since 1.1. */
   qplan_npu_status (*scratch)(uint64_t config, const void* oplist, uint64_t bytes, uint64_t* scratch_bytes,
                               qplan_npu_reason* why);
+  /* Asked about each input and output of a region, and, while operators are placed, about a tensor uint8
+   * [1, 1, 1, 1]. The runtime copies tensors into the arrangement and back, which explain and the cost gate
+   * count. A flip is the same for all uint8 tensors of a config, and 0 for others. Where it is 0x80 the
+   * device knows int8 alone: `supported`, `cycles` and lists have int8 for uint8, with zero points, clamps,
+   * pad values, tables and constants 128 less. Where the list itself is the program, nothing but the flip may
+   * differ from the packed tensor. `compile` finds slots of so many bytes in its list, whose tensors have
+   * the extents of the packed ones. NULL: packed tensors, as they are. Optional; since 1.2. */
+  qplan_npu_status (*layout)(uint64_t config, qplan_npu_slot_layout* slot, qplan_npu_reason* why);
 } qplan_npu_target;
 
 /* The function that the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot

@@ -42,7 +42,7 @@ class Suite(unittest.TestCase):
         return checks, failed, time.monotonic() - begin
 
     def test_devices_that_take_something_are_tried_with_it(self):
-        for kind in ("dense", "c16", "acc32", "no_contracts"):
+        for kind in ("dense", "c16", "acc32", "no_contracts", "signed"):
             with self.subTest(kind=kind):
                 checks, failed, _ = self.checks(kind)
                 self.assertEqual(failed, {})
@@ -154,6 +154,29 @@ class Packer(unittest.TestCase):
                         self.assertEqual(self.output(kind, plan, case / "input0.bin"),
                                          (case / "output0.bin").read_bytes())
             self.assertEqual(found, composites)
+
+    # The target's `layout` flips uint8, and the device refuses whatever is not int8.
+    @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
+    def test_uint8_networks_on_a_device_of_int8_give_their_golden_bytes(self):
+        model = "mobilenet_v1_0.25_128_quant"
+        path = SHARED / "models" / f"{model}.tflite"
+        explained = self.explain("signed", path)
+        units = {unit["composite"]: unit for unit in explained["units"] if unit["target"] == "skeleton"}
+        self.assertEqual(set(units), {"qplan.qconv2d", "qplan.qdepthwise", "qplan.qreshape", "qplan.qsoftmax"})
+        # The average of 4 x 4 elements may round to either side in int8.
+        others = [unit for unit in explained["units"] if unit["target"] == "cpu"]
+        self.assertEqual(len(others), 1, others)
+        self.assertIn("rounds otherwise than one of int8", json.dumps(others))
+        plan = self.pack("signed", path)
+        regions = json.loads(self.succeed("signed", "inspect", plan, "--json"))["regions"]
+        binds = [bind for region in regions for bind in region["binds"] if bind["use"] != "scratch"]
+        self.assertEqual([bind["flip"] for bind in binds], [128] * 4)
+        for case in sorted(case for case in (SHARED / "golden" / model).iterdir() if case.is_dir()):
+            with self.subTest(case=case.name):
+                self.assertEqual(self.output("signed", plan, case / "input0.bin"),
+                                 (case / "output0.bin").read_bytes())
+        ran = self.succeed("signed", "run", plan, "--input", case / "input0.bin", "--driver", self.device)
+        self.assertIn("4 copies", ran)
 
     def test_a_format_of_the_devices_own_runs(self):
         plain = self.folder / "plain.qplan"

@@ -10,22 +10,6 @@
 namespace qplan::target {
 namespace {
 
-// The offset after the last of the packed tensor's elements; nullopt where it does not fit into 64 bits.
-std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type) {
-  uint64_t end = arrangement.origin;
-  const auto add = [&end](uint64_t count, uint64_t stride) {
-    uint64_t bytes = 0;
-    return checked_mul(count, stride, &bytes) && checked_add(end, bytes, &end);
-  };
-  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-    if (!add(static_cast<uint64_t>(type.shape[axis]) - 1, arrangement.strides[axis])) return std::nullopt;
-  }
-  if (!add(type.dtype.bits / 8u - 1, arrangement.byte_stride) || !checked_add(end, uint64_t{1}, &end)) {
-    return std::nullopt;
-  }
-  return end;
-}
-
 class RegionChecker {
  public:
   RegionChecker(const Target& target, const ir::Function& function, const CompiledRegion& region)
@@ -93,6 +77,21 @@ class RegionChecker {
 
 void check_region(const Target& target, const ir::Function& function, const CompiledRegion& region) {
   RegionChecker(target, function, region).run();
+}
+
+std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type) {
+  uint64_t end = arrangement.origin;
+  const auto add = [&end](uint64_t count, uint64_t stride) {
+    uint64_t bytes = 0;
+    return checked_mul(count, stride, &bytes) && checked_add(end, bytes, &end);
+  };
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (!add(static_cast<uint64_t>(type.shape[axis]) - 1, arrangement.strides[axis])) return std::nullopt;
+  }
+  if (!add(type.dtype.bits / 8u - 1, arrangement.byte_stride) || !checked_add(end, uint64_t{1}, &end)) {
+    return std::nullopt;
+  }
+  return end;
 }
 
 Arrangement packed_arrangement(const ir::TensorType& type) {

@@ -29,6 +29,8 @@ struct Arrangement {
   bool is_packed(const ir::TensorType& type) const;
 };
 Arrangement packed_arrangement(const ir::TensorType& type);
+// The offset after the last of the tensor's elements; nullopt where it does not fit into 64 bits.
+std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type);
 
 struct RegionSlot {
   uint32_t slot = 0;

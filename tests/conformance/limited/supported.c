@@ -6,7 +6,8 @@
  * mistakes config for a device. one_operator: native, and `load` refuses programs of several. no_dense:
  * native, and `load` blames fully connected layers. deaf: native, and `load` understands nothing.
  * two_binds: jobs bind two buffers. scratch: native, and its programs need more scratch than the list
- * says; no_scratch: none, because they carry it. target.c has the rest. */
+ * says; no_scratch: none, because they carry it. signed: int8 alone, and its target flips uint8.
+ * target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op
@@ -49,7 +50,16 @@ static int takes_c16(const qplan_npu_op* op) {
   return x->ndim > 0 && y->ndim > 0 && x->shape[x->ndim - 1] % 16 == 0 && y->shape[y->ndim - 1] % 16 == 0;
 }
 
+static int takes_signed(const qplan_npu_op* op) {
+  uint32_t i;
+  for (i = 0; i < qplan_npu_op_num_inputs(op); ++i) {
+    if (qplan_npu_op_input(op, i)->dtype.code == kDLUInt) return 0;
+  }
+  return op->output->dtype.code == kDLInt && (op->weights == NULL || op->weights->dtype.code == kDLInt);
+}
+
 static int takes(const qplan_npu_op* op) {
+  if (limited_is("signed")) return takes_signed(op);
   if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
   if (limited_is("c16")) return takes_c16(op);
   if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;

@@ -66,6 +66,13 @@ static qplan_npu_status no_costs(uint64_t config, qplan_npu_target_costs* to) {
   return QPLAN_NPU_E_UNSUPPORTED;
 }
 
+static qplan_npu_status flip_uint8(uint64_t config, qplan_npu_slot_layout* slot, qplan_npu_reason* why) {
+  (void)config;
+  (void)why;
+  if (slot->tensor->dtype.code == kDLUInt) slot->flip = 0x80;
+  return QPLAN_NPU_OK;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -78,6 +85,7 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
     limited.blob_format = limited_format();
   }
   if (limited_is("scratch") || limited_is("no_scratch")) limited.scratch = scratch;
+  if (limited_is("signed")) limited.layout = flip_uint8;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("named_vta")) limited.name = "vta";

@@ -51,17 +51,22 @@ class OpenDevice {
 // What the plan will bind, for check_slots. The runtime compares addresses, which the plan does not know.
 class RegionBinds {
  public:
-  RegionBinds(std::span<const RegionSlot> slots, uint32_t most) : slots_(slots), most_(most) {}
+  RegionBinds(const RegionProgram& program, uint32_t most)
+      : function_(*program.function), slots_(program.code->slots), most_(most) {}
 
   uint32_t count() const { return static_cast<uint32_t>(slots_.size()); }
   uint32_t most() const { return most_; }
   uint32_t slot(uint32_t b) const { return slots_[b].slot; }
   format::NpuUse use(uint32_t b) const { return slots_[b].use; }
   uint64_t size(uint32_t b) const { return slots_[b].arrangement.size; }
-  uint64_t bytes_read(uint32_t b) const { return size(b); }  // compile_region() packs all tensors
+  uint64_t bytes_read(uint32_t b) const {
+    const ir::TensorType& type = function_.type(function_.outputs()[slots_[b].index]);
+    return end_of_elements(slots_[b].arrangement, type).value_or(size(b));
+  }
   uint64_t address(uint32_t) const { return 0; }
 
  private:
+  const ir::Function& function_;
   std::span<const RegionSlot> slots_;
   uint32_t most_;
 };
@@ -83,7 +88,7 @@ class Loader {
       Error fault;
       uint32_t alignment = 1;
       const qplan_npu_status checked = check_slots(device_.driver(), device_.handle(), handle,
-                                                   RegionBinds(code.slots, max_binds_), &alignment, &fault);
+                                                   RegionBinds(program, max_binds_), &alignment, &fault);
       (void)device_.driver().unload(device_.handle(), handle);
       if (is_mistake(checked)) fail(program, fault.text());
       return std::nullopt;

@@ -15,13 +15,16 @@ namespace {
 constexpr uint64_t kAlignment = QPLAN_OPLIST_ALIGNMENT;
 constexpr DLDataType kInt32 = {kDLInt, 32, 1}, kFloat32 = {kDLFloat, 32, 1};
 
-DLDataType dl(ir::DType dtype) { return {dtype.code, dtype.bits, dtype.lanes}; }
-
 class RegionCompiler {
  public:
   RegionCompiler(const qplan_npu_target& library, uint64_t config, const std::vector<PatternRow>& rows,
                  const ir::Module& module, const ir::Function& region)
-      : library_(library), config_(config), rows_(rows), module_(module), region_(region) {}
+      : library_(library),
+        config_(config),
+        flips_(flips_uint8(library, config)),
+        rows_(rows),
+        module_(module),
+        region_(region) {}
 
   CompiledRegion run() {
     qplan_npu_capabilities capabilities = {};
@@ -40,6 +43,12 @@ class RegionCompiler {
   }
 
  private:
+  // An activation's dtype as the device sees it.
+  DLDataType dl(ir::DType dtype) const {
+    if (flips_ && dtype == ir::kUint8) dtype = ir::kInt8;
+    return {dtype.code, dtype.bits, dtype.lanes};
+  }
+
   // Parameters and results have slots of their own; what lies between shares the scratch slot.
   void place_tensors() {
     for (uint32_t i = 0; i < region_.params().size(); ++i)
@@ -54,10 +63,10 @@ class RegionCompiler {
     RegionSlot slot;
     slot.use = use;
     slot.index = index;
-    slot.arrangement = packed_arrangement(type);
-    slot.alignment = kAlignment;
+    slot.arrangement = ask_layout(library_, config_, type, usage, &slot.alignment);
     slot.slot = writer_.add_slot(usage, slot.arrangement.size);
-    if (!tensor_of_.emplace(value.index, writer_.add_tensor(slot.slot, 0, dl(type.dtype), type.shape)).second)
+    const uint32_t tensor = writer_.add_tensor(slot.slot, 0, dl(type.dtype), type.shape);
+    if (!tensor_of_.emplace(value.index, tensor).second)
       throw PackError(QPLAN_INTERNAL, cat(region_.name(), ": a value crosses its border twice"));
     result_.slots.push_back(std::move(slot));
   }
@@ -148,7 +157,8 @@ class RegionCompiler {
     if (!matches) refuse(n, ".composite", cat("'", node.callee, "' is not what its pattern says"));
     const Candidate candidate{pre, *matches};
     ReadOp read;
-    if (std::string error = read_op(candidate, &read); !error.empty()) refuse(n, ".list", std::move(error));
+    if (std::string error = read_op(candidate, flips_, &read); !error.empty())
+      refuse(n, ".list", std::move(error));
     record(node, *composite, read);
     UnitCycles unit;
     unit.name = node.name;
@@ -168,10 +178,8 @@ class RegionCompiler {
     return result;
   }
 
-  // The tensor of an operand of the composite: a parameter, for which the call has an operand, or a constant.
+  // The tensor of an activation of the composite: a parameter, for which the call has an operand.
   uint32_t operand(const ir::Node& call, const ir::Function& composite, ir::ValueId value) {
-    if (const ir::ConstantRef& constant = composite.value(value).constant)
-      return writer_.add_constant(dl(constant->type().dtype), constant->type().shape, constant->bytes());
     const auto param = std::ranges::find(composite.params(), value);
     if (param == composite.params().end())
       throw PackError(QPLAN_INTERNAL, cat(composite.name(), ": an operand is no parameter"));
@@ -187,15 +195,19 @@ class RegionCompiler {
   }
   uint32_t constant(const ir::ConstantRef& value) {
     if (value == nullptr) return QPLAN_OPLIST_NONE;
-    return writer_.add_constant(dl(value->type().dtype), value->type().shape, value->bytes());
+    const ir::DType dtype = value->type().dtype;
+    return writer_.add_constant({dtype.code, dtype.bits, dtype.lanes}, value->type().shape, value->bytes());
   }
 
   void record(const ir::Node& call, const ir::Function& composite, const ReadOp& read) {
     const qplan_npu_op& from = read.op;
     qplan_oplist_op op = empty_op(from.op, from.contract);
     op.flags = from.flags;
-    for (size_t i = 0; i < read.inputs.size(); ++i)
-      (i < 2 ? op.inputs[i] : op.more_inputs[i - 2]) = operand(call, composite, read.inputs[i]);
+    for (size_t i = 0; i < read.inputs.size(); ++i) {
+      (i < 2 ? op.inputs[i] : op.more_inputs[i - 2]) = read.constants[i] != nullptr
+                                                           ? constant(read.constants[i])
+                                                           : operand(call, composite, read.inputs[i]);
+    }
     op.num_inputs = from.num_inputs;
     op.axis = from.axis;
     op.output = tensor_of_.at(call.results[0].index);
@@ -240,6 +252,7 @@ class RegionCompiler {
 
   const qplan_npu_target& library_;
   uint64_t config_;
+  bool flips_;
   const std::vector<PatternRow>& rows_;
   const ir::Module& module_;
   const ir::Function& region_;

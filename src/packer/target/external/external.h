@@ -12,6 +12,7 @@
 
 #include "qplan/npu_oplist.h"
 #include "qplan/npu_target.h"
+#include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::target::external {
@@ -24,7 +25,8 @@ struct ReadOp {
 
   qplan_npu_op op = {};
   std::string name;
-  std::vector<ir::ValueId> inputs;  // of the candidate's function: activations, or constants
+  std::vector<ir::ValueId> inputs;         // of the candidate's function: activations, or constants
+  std::vector<ir::ConstantRef> constants;  // one for each input; null: an activation
   ir::ValueId output;
   static constexpr size_t kTensors = 5 + QPLAN_NPU_MAX_INPUTS - 2;
   // Two inputs, weights, bias, output, more inputs; weights and bias have data.
@@ -39,7 +41,12 @@ struct ReadOp {
 // Reads a candidate whose pattern has the names of the packer's own patterns (target.h): "product", "pad",
 // "bias_add", "requantize", "sum", "pool", "mean", "plain", "general", "clip". Returns "", or what an
 // operator list cannot express; then result->op must not be used.
-std::string read_op(const Candidate& candidate, ReadOp* result);
+//
+// flips: an operator on uint8 becomes the same on int8, whose bytes are 128 less (to_signed).
+std::string read_op(const Candidate& candidate, bool flips, ReadOp* result);
+// Makes an operator on uint8, its weights and constants one on int8. Returns "", or why its bytes would not
+// be the same less 128; then it must not be used.
+std::string to_signed(ReadOp* read);
 
 // The table of a target from outside the tree.
 
@@ -67,6 +74,14 @@ CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
 // Asks the library how much scratch the program of a list will need. Returns false if it has no `compile`, or
 // no `scratch`, as libraries made for target ABI 1.0.
 bool asks_scratch(const qplan_npu_target& library);
+// Whether the library's `layout` flips uint8, so that the device sees int8. False if it has none, as
+// libraries made before target ABI 1.2.
+bool flips_uint8(const qplan_npu_target& library, uint64_t config);
+// How a tensor at a region's border is in the buffer of its slot, and the alignment of that: what `layout`
+// says, or packed. usage: QPLAN_NPU_USE_*. PackError (QPLAN_INVALID_ARGUMENT) naming the tensor if `layout`
+// refuses it, or puts elements outside the buffer or on each other.
+Arrangement ask_layout(const qplan_npu_target& library, uint64_t config, const ir::TensorType& type,
+                       uint32_t usage, uint32_t* alignment);
 // Asks `load` of the library's driver about the programs (Target::load). Opens its device once, with the
 // options that configure() made config of. Returns the programs that the driver refuses with E_UNSUPPORTED.
 // Returns none if nobody can be asked: the library has no driver, or this machine has no device of these

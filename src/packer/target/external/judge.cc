@@ -20,8 +20,10 @@ struct ContractName {
   const char* name;
 };
 constexpr ContractName kContractNames[] = {
-    {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"},
-    {QPLAN_NPU_I16A, "i16a"}, {QPLAN_NPU_POT, "pot"},   {QPLAN_NPU_ACC32, "acc32"},
+    {QPLAN_NPU_TFL2, "tfl2"},
+    {QPLAN_NPU_TFL1, "tfl1"},
+    {QPLAN_NPU_F32E, "f32e"},
+    {QPLAN_NPU_ACC32, "acc32"},
 };
 
 std::string contract_names(uint32_t contracts) {
@@ -178,7 +180,7 @@ std::vector<Constraint> make_constraints(const qplan_npu_target& library) {
 std::vector<std::string> judge(const qplan_npu_target& library, uint64_t config,
                                const qplan_npu_capabilities& capabilities, const Candidate& candidate) {
   ReadOp read;
-  std::vector<std::string> texts = {read_op(candidate, &read)};
+  std::vector<std::string> texts = {read_op(candidate, flips_uint8(library, config), &read)};
   std::vector<std::string> lacking(std::size(kCapabilities));
   std::vector<qplan_npu_reason> reasons;
   if (texts[0].empty()) {

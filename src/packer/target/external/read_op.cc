@@ -81,8 +81,9 @@ class Reader {
   void input(Place place, ir::ValueId value) { op_.inputs[place] = operand(place, value); }
   // Activations have no data, constants have.
   const DLTensor* operand(size_t place, ir::ValueId value) {
-    r_.inputs.push_back(value);
     const ir::ConstantRef& constant = function_.value(value).constant;
+    r_.inputs.push_back(value);
+    r_.constants.push_back(constant);
     return constant == nullptr ? tensor(place, type(value)) : constant_tensor(place, *constant);
   }
   float scale(ir::ValueId value, const char* what) const {
@@ -444,10 +445,10 @@ class Reader {
 
 }  // namespace
 
-std::string read_op(const Candidate& candidate, ReadOp* result) {
+std::string read_op(const Candidate& candidate, bool flips, ReadOp* result) {
   try {
     Reader(candidate, result).run();
-    return "";
+    return flips ? to_signed(result) : "";
   } catch (const Unreadable& unreadable) {
     return unreadable.text;
   } catch (const PackError& error) {

@@ -113,7 +113,7 @@ uint64_t bytes_of(const DLTensor* tensor) {
 uint64_t cycles_of(const qplan_npu_target& library, uint64_t config, const Candidate& c,
                    const DeviceCosts& costs) {
   ReadOp read;
-  if (!read_op(c, &read).empty()) return 0;
+  if (!read_op(c, flips_uint8(library, config), &read).empty()) return 0;
   const qplan_npu_op& op = read.op;
   if (library.cycles != nullptr) return library.cycles(config, &op);
   uint64_t dma = 0;

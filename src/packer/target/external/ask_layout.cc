@@ -1,0 +1,125 @@
+// Asks a library how the tensors at a region's border are arranged, and checks what it says.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/plan_view.h"
+#include "src/base/checked.h"
+#include "src/packer/error.h"
+#include "src/packer/ir/cat.h"
+#include "src/packer/target/external/external.h"
+
+namespace qplan::target::external {
+namespace {
+
+constexpr uint32_t kSlotAlignment = QPLAN_OPLIST_ALIGNMENT;
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;  // sums of a plan's buffers cannot wrap
+constexpr uint8_t kSignBit = 0x80;
+
+bool asks_layout(const qplan_npu_target& library) {
+  constexpr size_t kWithLayout = offsetof(qplan_npu_target, layout) + sizeof(library.layout);
+  return library.struct_size >= kWithLayout && library.layout != nullptr;
+}
+
+// The packed tensor, as the library gets it.
+struct Question {
+  DLTensor tensor = {};
+  ir::Shape shape;
+  qplan_npu_slot_layout slot = {};
+
+  Question(const ir::TensorType& type, uint32_t usage) : shape(type.shape) {
+    tensor.device.device_type = kDLCPU;
+    tensor.dtype = {type.dtype.code, type.dtype.bits, type.dtype.lanes};
+    tensor.ndim = static_cast<int32_t>(shape.size());
+    tensor.shape = shape.data();
+    const Arrangement packed = packed_arrangement(type);
+    slot.struct_size = sizeof(slot);
+    slot.usage = usage;
+    slot.tensor = &tensor;
+    slot.bytes = packed.size;
+    slot.byte_stride = packed.byte_stride;
+    std::ranges::copy(packed.strides, slot.strides);
+    slot.alignment = kSlotAlignment;
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+};
+
+// Whether no two bytes of the tensor are one byte of the buffer: each step, beginning with the smallest, is
+// beyond all that the smaller steps reach.
+bool is_injective(const Arrangement& arrangement, const ir::TensorType& type) {
+  std::vector<std::pair<uint64_t, uint64_t>> steps;  // and how often
+  for (size_t axis = 0; axis < type.shape.size(); ++axis)
+    steps.emplace_back(arrangement.strides[axis], static_cast<uint64_t>(type.shape[axis]));
+  steps.emplace_back(arrangement.byte_stride, type.dtype.bits / 8u);
+  std::erase_if(steps, [](const auto& step) { return step.second == 1; });
+  std::ranges::sort(steps);
+  uint64_t reach = 1;
+  for (const auto& [step, count] : steps) {
+    uint64_t further = 0;
+    if (step < reach || !checked_mul(step, count - 1, &further) || !checked_add(reach, further, &reach))
+      return false;
+  }
+  return true;
+}
+
+// What stands against it; "": nothing does.
+std::string fault_of(const qplan_npu_target& library, const Arrangement& arrangement, uint32_t alignment,
+                     const ir::TensorType& type, bool flips) {
+  if (arrangement.flip != (flips && type.dtype == ir::kUint8 ? kSignBit : 0))
+    return cat("its flip is ", int{arrangement.flip},
+               ", expected 128 of all uint8 tensors or 0 of all, and 0 of other tensors");
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > format::kMaxAlignment)
+    return cat("its alignment is ", alignment, ", expected a power of two up to ", format::kMaxAlignment);
+  if (arrangement.size == 0 || arrangement.size > kMostBytes)
+    return cat("its buffer has ", arrangement.size, " bytes, expected 1 to ", kMostBytes);
+  const auto end = end_of_elements(arrangement, type);
+  if (!end || *end > arrangement.size) return cat("elements reach beyond its ", arrangement.size, " bytes");
+  if (!is_injective(arrangement, type)) return "two elements have the same bytes";
+  Arrangement unflipped = arrangement;
+  unflipped.flip = 0;
+  if (library.compile == nullptr && !unflipped.is_packed(type))
+    return "it is not packed, but the program is an operator list, whose tensors are";
+  return "";
+}
+
+}  // namespace
+
+bool flips_uint8(const qplan_npu_target& library, uint64_t config) {
+  if (!asks_layout(library)) return false;
+  Question question({ir::kUint8, {1, 1, 1, 1}}, QPLAN_NPU_USE_INPUT);
+  qplan_npu_reason why = {};
+  return library.layout(config, &question.slot, &why) == QPLAN_NPU_OK && question.slot.flip == kSignBit;
+}
+
+Arrangement ask_layout(const qplan_npu_target& library, uint64_t config, const ir::TensorType& type,
+                       uint32_t usage, uint32_t* alignment) {
+  *alignment = kSlotAlignment;
+  if (!asks_layout(library)) return packed_arrangement(type);
+  Question question(type, usage);
+  qplan_npu_reason why = {};
+  const qplan_npu_status status = library.layout(config, &question.slot, &why);
+  const qplan_npu_slot_layout& slot = question.slot;
+  Arrangement result;
+  result.strides.assign(slot.strides, slot.strides + type.shape.size());
+  result.origin = slot.origin;
+  result.byte_stride = slot.byte_stride;
+  result.size = slot.bytes;
+  result.fill = slot.fill;
+  result.flip = slot.flip;
+  *alignment = slot.alignment;
+  const std::string fault =
+      status != QPLAN_NPU_OK
+          ? cat(std::string(why.text, strnlen(why.text, sizeof(why.text))), ", status ", status_text(status))
+          : fault_of(library, result, slot.alignment, type, flips_uint8(library, config));
+  if (!fault.empty())
+    throw PackError(QPLAN_INVALID_ARGUMENT,
+                    cat("target library: target '", library.name, "': layout of ",
+                        usage == QPLAN_NPU_USE_INPUT ? "an input " : "an output ", type, ": ", fault));
+  return result;
+}
+
+}  // namespace qplan::target::external
