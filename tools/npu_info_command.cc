@@ -42,13 +42,13 @@ std::vector<T> until_zero(const T (&values)[N]) {
 std::vector<std::string> names_of(uint32_t bits, const std::vector<std::string>& names) {
   std::vector<std::string> set;
   for (uint32_t i = 0; i < names.size(); ++i) {
-    if ((bits >> i & 1) != 0) set.push_back(names[i]);
+    if ((bits >> i & 1) != 0) set.push_back(names[i].empty() ? "?" : names[i]);
   }
   return set;
 }
 
 Json capabilities_json(const qplan_npu_driver& driver, uint32_t devices, const qplan_npu_capabilities& c) {
-  const std::vector<std::string> contracts = {"TFL2", "TFL1", "F32E", "I16A", "POT", "ACC32"};
+  const std::vector<std::string> contracts = {"TFL2", "TFL1", "F32E", "", "", "ACC32"};
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(c.hash));
   Json json;

@@ -41,9 +41,8 @@ struct Contract {
   uint32_t bit;
   const char* name;
 };
-constexpr Contract kContracts[] = {{QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"},
-                                   {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_I16A, "i16a"},
-                                   {QPLAN_NPU_POT, "pot"},   {QPLAN_NPU_ACC32, "acc32"}};
+constexpr Contract kContracts[] = {
+    {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
 
 class Listing {
  public:

@@ -122,9 +122,7 @@ enum {
   QPLAN_NPU_TFL2 = 1u,
   QPLAN_NPU_TFL1 = 2u,
   QPLAN_NPU_F32E = 4u,
-  QPLAN_NPU_I16A = 8u, /* reserved: it has no rule yet, so that no device can name it */
-  QPLAN_NPU_POT = 16u,
-  QPLAN_NPU_ACC32 = 32u
+  QPLAN_NPU_ACC32 = 32u /* 8 and 16 are no contracts, and stay free */
 };
 enum {
   QPLAN_NPU_MEMORY_COHERENT = 1u,    /* CPU and device see the same bytes */

@@ -73,6 +73,13 @@ qplan_npu_status ignores_hash(qplan_npu_device device, uint32_t format, const vo
   return good().load(device, format, copy.data(), bytes, program, why);
 }
 
+// Names a contract for activations of 16 bits, which does not exist.
+qplan_npu_status names_no_contract(qplan_npu_device device, qplan_npu_capabilities* to) {
+  const qplan_npu_status status = good().capabilities(device, to);
+  if (status == QPLAN_NPU_OK) to->contracts |= 8;
+  return status;
+}
+
 // The last bind is the output in most programs; the first one an input.
 qplan_npu_bind first_bind, last_bind;
 qplan_npu_status remembers(qplan_npu_device device, const qplan_npu_submit* submit, qplan_npu_job* job,
@@ -189,6 +196,7 @@ extern "C" __attribute__((visibility("default"))) const qplan_npu_driver* qplan_
   if (fault == "reset_waits") broken.submit = counts_submits, broken.reset = reset_waits;
   if (fault == "close_waits") broken.submit = counts_submits, broken.close = close_waits;
   if (fault == "takes_any_range") broken.flush = takes_any_range;
+  if (fault == "names_no_contract") broken.capabilities = names_no_contract;
   if (fault == "leaks") broken.open = leaks;
   return &broken;
 }

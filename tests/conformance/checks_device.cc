@@ -248,6 +248,10 @@ void capabilities_sane(const Subject& s) {
   require(c.channel_pack >= 1 && c.max_binds >= 1 && c.max_queue >= 1 && c.num_engines >= 1,
           "channel_pack, max_binds, max_queue or num_engines is 0");
   require(c.memory_kinds != 0 && c.max_buffer_bytes > 0, "no kind of memory, or no bytes in it");
+  const uint32_t unknown = c.contracts & ~kDrawnContracts;
+  require(unknown == 0, "contracts has bits " + std::to_string(unknown) +
+                            ", which are no contract of qplan/npu_driver.h; expected QPLAN_NPU_TFL2, _TFL1, "
+                            "_F32E, _ACC32");
   require((c.contracts_per_channel & ~c.contracts) == 0, "a contract per channel is not among the contracts");
   auto again = sized<qplan_npu_capabilities>();
   require_ok(device.driver.capabilities(device.handle, &again), "capabilities");

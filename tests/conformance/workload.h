@@ -54,7 +54,7 @@ Workload make_workload(const Source& source, Size size, uint32_t seed);
 Workload make_oplist_workload(const Source& source, Size size, uint32_t seed);
 Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed);
 
-// The contracts of operators that are drawn.
+// The contracts of operators that are drawn: all that there are.
 inline constexpr uint32_t kDrawnContracts =
     QPLAN_NPU_TFL2 | QPLAN_NPU_TFL1 | QPLAN_NPU_F32E | QPLAN_NPU_ACC32;
 // Any operators at all, whatever a device takes; parameters have data. text: for messages.

@@ -155,7 +155,7 @@ enum OpRule : uint32_t {
 // QPLAN_NPU_TFL2 ...: what the device executes bit for bit.
 constexpr uint32_t contracts_of(const vta::Config& config) {
   const uint32_t tfl2 = config.has_multiply ? uint32_t{QPLAN_NPU_TFL2} : 0u;
-  return tfl2 | QPLAN_NPU_POT | QPLAN_NPU_ACC32;
+  return tfl2 | QPLAN_NPU_ACC32;
 }
 
 std::vector<qplan_npu_reason> why_unsupported(const vta::Config& config, const qplan_npu_op& op);

@@ -121,7 +121,7 @@ TEST(SimDriver, FillsNoMoreThanTheCallersStruct) {
   EXPECT_EQ(c.onchip_bytes[1], 262144u);
   EXPECT_EQ(c.onchip_bytes[2], 32768u);
   EXPECT_EQ(c.onchip_bytes[3], 131072u);
-  EXPECT_EQ(c.contracts, uint32_t{QPLAN_NPU_TFL2 | QPLAN_NPU_POT | QPLAN_NPU_ACC32});
+  EXPECT_EQ(c.contracts, uint32_t{QPLAN_NPU_TFL2 | QPLAN_NPU_ACC32});
   EXPECT_EQ(c.hash, config_hash(vta::kDefaultConfig));
 }
 
@@ -132,7 +132,7 @@ TEST(SimDriver, WithoutProductsTfl2IsNotOffered) {
   qplan_npu_capabilities c = {};
   c.struct_size = sizeof(c);
   ASSERT_EQ(driver().capabilities(d.device, &c), QPLAN_NPU_OK);
-  EXPECT_EQ(c.contracts, uint32_t{QPLAN_NPU_POT | QPLAN_NPU_ACC32});
+  EXPECT_EQ(c.contracts, uint32_t{QPLAN_NPU_ACC32});
   EXPECT_EQ(c.flags & QPLAN_NPU_CAN_MULTIPLY, 0u);
 }
 
