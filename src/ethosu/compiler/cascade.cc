@@ -166,8 +166,7 @@ class Chooser {
   std::optional<Kernel> kernel_of(const Config& config, const RegionUnit& unit) const {
     if (!unit.unit.emit || unit.unit.parts != Unit::Parts::kNone || unit.unit.needs_whole_maps)
       return std::nullopt;
-    const Placement nowhere = {std::vector<Placement::Place>(plan_.values.size()), {}, {}, {}};
-    const auto [inputs, outputs, scratch] = maps_of(plan_, nowhere, unit);
+    const auto [inputs, outputs, scratch] = maps_of(plan_, anywhere(plan_), unit);
     ConstantData constants;
     std::vector<Operation> operations;
     StreamWriter stream(config, &operations);

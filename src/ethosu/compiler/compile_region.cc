@@ -29,6 +29,7 @@ class RegionCompiler {
         copy_bytes_(own_bytes(sram_bytes, module, region, Waiting::kBesideItsBorder)),
         plan_(plan_region(config, module, region)),
         stream_(config) {
+    choose_formats(config, &plan_);
     if (sram_bytes == 0) return;
     const uint64_t limit = own_bytes(sram_bytes, module, region, Waiting::kWhileItRuns);
     fit_into(limit);

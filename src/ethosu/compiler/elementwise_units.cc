@@ -132,6 +132,7 @@ Unit read_add_unit(const Candidate& c) {
   Unit unit;
   unit.name = sum.name;
   unit.inputs = {sum.operands[0], sum.operands[1]};
+  unit.takes_bricks = true;
   unit.emit = [add = read_add(c), name = sum.name](const UnitContext& context) {
     Kernel k =
         elementwise_kernel(add.is_difference ? ElementwiseMode::kSub : ElementwiseMode::kAdd, add.clamp);
@@ -166,6 +167,7 @@ Unit read_mul_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0], node.operands[1]};
+  unit.takes_bricks = true;
   unit.emit = [k, name = node.name](const UnitContext& context) {
     Kernel kernel = k;
     (void)set_operands(context, k, &kernel);
@@ -183,6 +185,7 @@ Unit read_extremum_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0], node.operands[1]};
+  unit.takes_bricks = true;
   unit.emit = [k, name = node.name](const UnitContext& context) {
     Kernel kernel = k;
     (void)set_operands(context, k, &kernel);
@@ -204,6 +207,7 @@ Unit read_lookup_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0]};
+  unit.takes_bricks = true;
   unit.emit = [table, name = node.name](const UnitContext& context) {
     const uint32_t address = table_address(context.config);
     Transfer transfer;

@@ -160,7 +160,10 @@ Kernel channels_of(const Kernel& whole, uint32_t first, uint32_t count) {
   Kernel k = whole;
   const auto cut = [&](FeatureMap* map) {
     map->d = count;
-    for (uint64_t& base : map->base) base += uint64_t{first} * map->element_bytes();
+    // Slices begin at multiples of 16 channels.
+    const uint64_t offset =
+        map->is_nhcwb16 ? first / 16 * map->stride_c : uint64_t{first} * map->element_bytes();
+    for (uint64_t& base : map->base) base += offset;
   };
   cut(&k.ofm);
   if (k.kind == KernelKind::kDepthwise) cut(&k.ifm);
@@ -242,6 +245,7 @@ Unit read_layer_unit(const Candidate& c) {
   Unit unit;
   unit.name = data->name;
   unit.inputs = {c.matches["data"].id};
+  unit.takes_bricks = true;
   unit.reads_as_int8 = is_mixed(c.layer()) && c.layer().input_dtype == ir::kUint8;
   unit.writes_as_int8 = is_mixed(c.layer()) && c.layer().output_dtype == ir::kUint8;
   unit.emit = [data](const UnitContext& context) { emit_layer(*data, context); };

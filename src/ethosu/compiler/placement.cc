@@ -119,12 +119,23 @@ Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
   return result;
 }
 
+Placement anywhere(const RegionPlan& plan) {
+  Placement placement;
+  placement.places.assign(plan.values.size(), {Placement::kScratch, 0});
+  return placement;
+}
+
 FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t v) {
   const RegionValue& value = plan.values[v];
   FeatureMap map = map_of_type(value.type);
   if (value.whole == v) {
     map.region = placement.places[v].region;
     map.base[0] = placement.places[v].offset;
+    if (value.is_nhcwb16) {
+      const uint64_t brick = uint64_t{16} * map.element_bytes();
+      map.is_nhcwb16 = true;
+      map.stride_x = brick, map.stride_c = brick * map.w;
+    }
     return map;
   }
   const FeatureMap whole = map_of(plan, placement, value.whole);

@@ -43,6 +43,7 @@ Unit pool_unit(const Candidate& c, const ir::Node& node, const Kernel& kernel) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0]};
+  unit.takes_bricks = true;
   (void)c;
   unit.emit = [kernel, name = node.name](const UnitContext& context) {
     Kernel k = kernel;
@@ -91,6 +92,7 @@ Unit read_mean_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0]};
+  unit.takes_bricks = true;
   unit.emit = [k, name = node.name](const UnitContext& context) {
     Kernel kernel = k;
     kernel.ifm = context.inputs[0], kernel.ofm = context.outputs[0];
@@ -108,6 +110,7 @@ Unit read_clip_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0]};
+  unit.takes_bricks = true;
   unit.emit = [clamp = clamp_of(c), name = node.name](const UnitContext& context) {
     Kernel k = copy_kernel(context.inputs[0], context.outputs[0]);
     k.min = clamp.min, k.max = clamp.max;
@@ -124,6 +127,7 @@ Unit read_requantize_unit(const Candidate& c) {
   Unit unit;
   unit.name = node.name;
   unit.inputs = {node.operands[0]};
+  unit.takes_bricks = true;
   unit.emit = [=, in = zero_point_operand(c, node, 2), out = zero_point_operand(c, node, 4),
                clamp = clamp_of(c), name = node.name](const UnitContext& context) {
     Kernel k = copy_kernel(context.inputs[0], context.outputs[0]);

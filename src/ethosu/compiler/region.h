@@ -25,6 +25,7 @@ struct RegionValue {
   uint32_t first = 0, last = 0;  // units that write it and read it
   // Rows of the image that are in memory at a time, row y at y modulo this; 0: all of them.
   uint32_t buffer_rows = 0;
+  bool is_nhcwb16 = false;
 
   bool is_border() const { return param || output; }
   uint64_t bytes() const { return static_cast<uint64_t>(type.size_bytes()); }
@@ -78,6 +79,8 @@ struct Placement {
 // The lowest place for so many bytes beside ranges [begin, end) in any order, at a multiple of 16.
 uint64_t first_gap(std::vector<std::pair<uint64_t, uint64_t>> taken, uint64_t bytes);
 Placement place_values(const RegionPlan& plan, uint64_t constant_bytes);
+// All values in scratch memory, at the same place: for estimates.
+Placement anywhere(const RegionPlan& plan);
 // The map of a value, whole or part.
 FeatureMap map_of(const RegionPlan& plan, const Placement& placement, size_t value);
 // The maps of all values of a unit.
@@ -85,6 +88,9 @@ struct UnitMaps {
   std::vector<FeatureMap> inputs, outputs, scratch;
 };
 UnitMaps maps_of(const RegionPlan& plan, const Placement& placement, const RegionUnit& unit);
+
+// Sets is_nhcwb16 of values with which their units take fewer cycles by the cost model.
+void choose_formats(const Config& config, RegionPlan* plan);
 
 }  // namespace qplan::ethosu::compiler
 

@@ -6,6 +6,7 @@
 
 #include "src/ethosu/compiler/constraints.h"
 #include "src/ethosu/compiler/program.h"
+#include "src/ethosu/compiler/region.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 
@@ -71,10 +72,14 @@ uint64_t unit_cycles(const Config& config, UnitReader read, const Candidate& can
     if (!unit.emit || unit.parts != Unit::Parts::kNone) return 0;
     const ir::Function& function = candidate.function();
     std::vector<FeatureMap> inputs, outputs, scratch;
-    for (const ir::ValueId value : unit.inputs) inputs.push_back(map_of_type(function.type(value)));
-    for (const ir::ValueId value : candidate.root().results)
-      outputs.push_back(map_of_type(function.type(value)));
-    for (const ir::TensorType& type : unit.scratch) scratch.push_back(map_of_type(type));
+    const auto map_of = [](const ir::TensorType& type) {
+      FeatureMap map = map_of_type(type);
+      map.region = Placement::kScratch;
+      return map;
+    };
+    for (const ir::ValueId value : unit.inputs) inputs.push_back(map_of(function.type(value)));
+    for (const ir::ValueId value : candidate.root().results) outputs.push_back(map_of(function.type(value)));
+    for (const ir::TensorType& type : unit.scratch) scratch.push_back(map_of(type));
     ConstantData constants;
     StreamWriter stream(config);
     const auto add_copy = [&](FeatureMap* outer, bool is_input) {

@@ -77,6 +77,8 @@ struct Unit {
   View view;        // kView: of the input, which the output is
   // Rows of the output are not those of the input: it is in no cascade.
   bool needs_whole_maps = false;
+  // The kernels read and write maps as they are given, in any format.
+  bool takes_bricks = false;
   // Memory that the kernels use between them.
   std::vector<ir::TensorType> scratch = {};
   // The device's maps have one signedness. Where the first input, or the output, alone is uint8, the kernels

@@ -244,7 +244,8 @@ class Network {
   void convolution(bool is_depthwise) {
     if (is_depthwise && c_ == 1) is_depthwise = false;
     const int64_t kh = pick(1, std::min<int64_t>(h_ + 1, 5)), kw = pick(1, std::min<int64_t>(w_ + 1, 9));
-    const int64_t out = is_depthwise ? c_ : pick(1, 50);
+    // Channels by 16 may be in bricks.
+    const int64_t out = is_depthwise ? c_ : pick(0, 2) == 0 ? 16 * pick(2, 4) : pick(1, 50);
     convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true), pick(0, 3) == 0);
   }
   // is_mixed: from uint8 to int8, or the other way.
@@ -326,6 +327,7 @@ size_t num_layers() {
 struct Counts {
   size_t placed = 0, regions = 0, in_rows = 0;
   size_t labels = 0, repeated_labels = 0;  // a label repeats the one before
+  size_t bricks = 0;                       // kernels that write NHCWB16
   size_t copies = 0, slices = 0;  // of weights to scratch memory; a layer's second slice and further ones
 };
 
@@ -343,6 +345,11 @@ void count_parts(const Config& config, const std::vector<uint8_t>& bytes, Counts
     Command command;
     ASSERT_FALSE(decode(words.data(), static_cast<uint32_t>(words.size()), &at, &command));
     if (!command.is_operation()) registers.set(command);
+    if (command.starts_kernel()) {
+      Kernel kernel;
+      ASSERT_FALSE(read_kernel(config, registers, command, &kernel));
+      counts->bricks += kernel.ofm.is_nhcwb16 ? 1 : 0;
+    }
     if (!command.is_operation() || command.code != kOpDmaStart) continue;
     Transfer transfer;
     ASSERT_FALSE(read_transfer(config, registers, &transfer));
@@ -404,8 +411,10 @@ TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
       if (HasFatalFailure()) return;
     }
   }
-  std::cout << counts.regions << " regions with " << counts.placed << " operators on the device, "
-            << counts.in_rows << " of them a few rows at a time, " << counts.copies << " copies of weights\n";
+  EXPECT_GT(counts.bricks, 0u);
+  std::cout << counts.bricks << " kernels that write bricks; " << counts.regions << " regions with "
+            << counts.placed << " operators on the device, " << counts.in_rows
+            << " of them a few rows at a time, " << counts.copies << " copies of weights\n";
   EXPECT_GT(counts.placed, 2 * num_layers());
   EXPECT_GT(counts.in_rows, num_layers() / 6);
   EXPECT_GT(counts.copies, 0u);
@@ -432,9 +441,11 @@ TEST(EthosuWeightCopies, GiveTheReferencesBytesWithoutAHazard) {
     }
   }
   std::cout << counts.copies << " copies of weights of " << counts.placed << " layers, " << counts.slices
-            << " of them further slices; " << counts.in_rows << " regions a few rows at a time\n";
+            << " of them further slices; " << counts.in_rows << " regions a few rows at a time, "
+            << counts.bricks << " kernels that write bricks\n";
   EXPECT_GT(counts.copies, networks);
   EXPECT_GT(counts.slices, networks / 4);
+  EXPECT_GT(counts.bricks, networks / 4);
 }
 
 // The scales' product over the output's is 0.5 in float32, in which the reference computes it, and less in
