@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "src/base/checked.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/partition/stages.h"
 
@@ -115,8 +116,9 @@ class Gate {
       const Unit& unit = annotation_.units[u];
       decision.pinned |= unit.pinned;
       decision.is_program |= unit.is_program;
-      cycles += unit.cycles.value_or(0);
-      decision.cpu_ns += unit.cpu_ns;
+      // A vendor's library may state any number.
+      cycles = saturating_sum(cycles, unit.cycles.value_or(0));
+      decision.cpu_ns = saturating_sum(decision.cpu_ns, unit.cpu_ns);
       decision.device_pj += target::device_pj(device.costs, unit.macs, unit.bytes + unit.weight_bytes);
     }
     const Copies needed = copies(i);
@@ -137,11 +139,13 @@ class Gate {
       case Prefer::kDefault:
         return true;
       case Prefer::kNpu:
-        return decision.copy_ns < decision.cpu_ns + decision.spared_ns;
+        return decision.copy_ns < saturating_sum(decision.cpu_ns, decision.spared_ns);
       case Prefer::kLatency:
-        return decision.device_ns + decision.copy_ns < decision.cpu_ns + decision.spared_ns;
+        return saturating_sum(decision.device_ns, decision.copy_ns) <
+               saturating_sum(decision.cpu_ns, decision.spared_ns);
       case Prefer::kEnergy:
-        return decision.device_pj + decision.copy_pj < decision.cpu_pj + decision.spared_pj;
+        return saturating_sum(decision.device_pj, decision.copy_pj) <
+               saturating_sum(decision.cpu_pj, decision.spared_pj);
     }
     return true;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/module.h"
@@ -151,9 +152,9 @@ class Reporter {
         report.macs += unit.macs;
         report.bytes += unit.bytes;
         report.weight_bytes += unit.weight_bytes;
-        report.cycles += unit.cycles.value_or(0);
-        report.ns += unit.ns.value_or(0);
-        report.cpu_ns += unit.cpu_ns;
+        report.cycles = saturating_sum(report.cycles, unit.cycles.value_or(0));
+        report.ns = saturating_sum(report.ns, unit.ns.value_or(0));
+        report.cpu_ns = saturating_sum(report.cpu_ns, unit.cpu_ns);
       }
       report.inputs = types_of(function, island.inputs);
       report.outputs = types_of(function, island.outputs);

@@ -95,6 +95,20 @@ TEST(Partition, TheCostGateKeepsMobileNetsBiasAddsOnTheCpuAndSaysWhy) {
           "--no-cost-gate, prefer the device with --prefer npu, or give other costs in a target file"}));
 }
 
+TEST(Partition, CyclesThatNoNumberHoldsTogetherAreTooMany) {
+  const ir::Module main =
+      parse_main("%x: Tensor[(1, 16), float32]", "  %0 = nn.relu(%x);\n  %1 = nn.relu(%0);\n  %1\n");
+  std::vector<target::Target> targets = operators({"nn.relu"});
+  for (target::PatternRow& row : targets[0].table) {
+    row.cycles = [](const target::Candidate&, const target::DeviceCosts&) { return uint64_t{1} << 63; };
+  }
+  const PartitionResult gated = partition(main, targets, {.prefer = Prefer::kLatency});
+  EXPECT_TRUE(gated.regions.empty());
+  const PartitionResult kept = partition(main, targets);
+  ASSERT_EQ(kept.explain.regions.size(), 1u);
+  EXPECT_EQ(kept.explain.regions[0].cycles, UINT64_MAX);
+}
+
 TEST(Partition, TheMnistNetworkWithTheMiddlePinnedGivesOneFunctionBetweenTheFirstAndTheLast) {
   const ir::Module mnist = parse_main(
       "%x: Tensor[(1, 784), float32], %w0: Tensor[(128, 784), float32], %b0: Tensor[(128), float32], "
