@@ -78,6 +78,8 @@ class Draw {
     slot.slot = writer_.add_slot(QPLAN_NPU_USE_INPUT, bytes);
     slot.usage = QPLAN_NPU_USE_INPUT;
     slot.bytes = bytes;
+    slot.dtype = dtype_;
+    slot.shape = shape;
     workload_.slots.push_back(slot);
     return writer_.add_tensor(slot.slot, 0, dtype_, shape);
   }
@@ -87,7 +89,7 @@ class Draw {
     const auto bytes = static_cast<uint64_t>(elements(shape)) * (dtype.bits / 8u);
     if (!is_scratch) workload_.output = workload_.slots.size();
     const uint32_t slot = writer_.add_slot(usage, bytes);
-    workload_.slots.push_back({slot, usage, bytes, {}});
+    workload_.slots.push_back({slot, usage, bytes, {}, dtype, shape});
     shape_ = shape;
     result_ = writer_.add_tensor(slot, 0, dtype, shape);
     return result_;

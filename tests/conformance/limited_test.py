@@ -49,7 +49,7 @@ class Suite(unittest.TestCase):
                 self.assertEqual({n: c["why"] for n, c in checks.items() if c["result"] == "skip"}, {})
 
     def test_a_format_of_the_devices_own_is_written_by_the_target(self):
-        for kind in ("native", "scratch", "no_scratch"):
+        for kind in ("native", "scratch", "no_scratch", "padded"):
             with self.subTest(kind=kind):
                 checks, failed, _ = self.checks(kind)
                 self.assertEqual(failed, {})
@@ -177,6 +177,21 @@ class Packer(unittest.TestCase):
                                  (case / "output0.bin").read_bytes())
         ran = self.succeed("signed", "run", plan, "--input", case / "input0.bin", "--driver", self.device)
         self.assertIn("4 copies", ran)
+
+    def test_tensors_at_the_border_are_arranged_as_the_target_says(self):
+        plan = self.pack("padded", DIGITS)
+        region, = json.loads(self.succeed("padded", "inspect", plan, "--json"))["regions"]
+        image, scores = (bind for bind in region["binds"] if bind["use"] != "scratch")
+        # The picture has one channel, and there are ten classes.
+        self.assertEqual((image["strides"], image["origin"], image["fill"]), ([4096, 256, 16, 1], 16, 0x5a))
+        self.assertEqual((scores["strides"], scores["origin"], scores["bytes"]), ([16, 1], 16, 32))
+        plain = self.folder / "plain.qplan"
+        self.succeed("", "pack", DIGITS, "-o", plain)
+        self.succeed("", "run", plain, "--input", DIGITS_INPUT, "--output-dir", self.folder / "plain")
+        self.assertEqual(self.output("padded", plan, DIGITS_INPUT),
+                         (self.folder / "plain" / "output0.bin").read_bytes())
+        ran = self.succeed("padded", "run", plan, "--input", DIGITS_INPUT, "--driver", self.device)
+        self.assertIn("2 copies (", ran)
 
     def test_a_format_of_the_devices_own_runs(self):
         plain = self.folder / "plain.qplan"

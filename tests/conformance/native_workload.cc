@@ -4,6 +4,7 @@
 
 #include "qplan/npu_oplist.h"
 #include "src/base/blob_format.h"
+#include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
 
@@ -11,6 +12,23 @@ namespace qplan::conformance {
 namespace {
 
 std::string format_text(uint32_t format) { return "'" + four_characters(format) + "'"; }
+
+// Calls copy(byte of the packed tensor, byte of the buffer) for each byte of a tensor.
+template <typename Copy>
+void for_each_byte(const target::Arrangement& arrangement, const ir::TensorType& type, const Copy& copy) {
+  const auto bytes = static_cast<size_t>(type.size_bytes());
+  const size_t element = type.dtype.bits / 8u;
+  for (size_t packed = 0; packed < bytes; ++packed) {
+    uint64_t at = arrangement.origin + packed % element * arrangement.byte_stride;
+    size_t rest = packed / element;
+    for (size_t axis = type.shape.size(); axis-- > 0;) {
+      const auto extent = static_cast<size_t>(type.shape[axis]);
+      at += rest % extent * arrangement.strides[axis];
+      rest /= extent;
+    }
+    copy(packed, static_cast<size_t>(at));
+  }
+}
 
 }  // namespace
 
@@ -28,6 +46,31 @@ std::string scratch_of(const Source& source, const Workload& list, uint64_t* byt
   if (status == QPLAN_NPU_OK) return "";
   return "scratch returned " + status_text(status) + ": " +
          std::string(why.text, strnlen(why.text, sizeof(why.text)));
+}
+
+void ask_arrangements(const Source& source, Workload* list) {
+  for (size_t i = 0; i < list->slots.size(); ++i) {
+    Slot& slot = list->slots[i];
+    if (slot.usage != QPLAN_NPU_USE_INPUT && slot.usage != QPLAN_NPU_USE_OUTPUT) continue;
+    const ir::TensorType type = {{slot.dtype.code, slot.dtype.bits}, slot.shape};
+    uint32_t alignment = 0;
+    target::Arrangement arrangement =
+        target::external::ask_layout(*source.target, source.config, type, slot.usage, &alignment);
+    arrangement.flip = 0;  // lists have what the device sees
+    if (arrangement.is_packed(type)) continue;
+    slot.bytes = arrangement.size;
+    slot.arrange = [arrangement, type](const std::vector<uint8_t>& packed) {
+      std::vector<uint8_t> buffer(static_cast<size_t>(arrangement.size), arrangement.fill);
+      for_each_byte(arrangement, type, [&](size_t from, size_t to) { buffer[to] = packed[from]; });
+      return buffer;
+    };
+    if (i != list->output) continue;
+    list->unpack = [arrangement, type](const std::vector<uint8_t>& buffer) {
+      std::vector<uint8_t> packed(static_cast<size_t>(type.size_bytes()));
+      for_each_byte(arrangement, type, [&](size_t to, size_t from) { packed[to] = buffer[from]; });
+      return packed;
+    };
+  }
 }
 
 std::string compile_native(const Source& source, const Workload& list, Workload* native) {

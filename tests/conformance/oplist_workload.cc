@@ -108,12 +108,23 @@ class Generator : private Draw {
     workload_.slots.erase(scratch);
     if (workload_.output > position) --workload_.output;
   }
+  // After draw: with the tensors at the border as the target arranges them.
+  void arrange(const Source& source) {
+    ask_arrangements(source, &workload_);
+    for (const Slot& slot : workload_.slots) writer_.grow_slot(slot.slot, slot.bytes);
+    workload_.blob = writer_.finish(capabilities_.hash);
+  }
   // After draw: with what is expected of the output.
   Workload finish() {
     for (Slot& slot : workload_.slots) {
-      if (slot.usage == QPLAN_NPU_USE_INPUT) slot.content = random_bytes(static_cast<size_t>(slot.bytes));
+      if (slot.usage == QPLAN_NPU_USE_INPUT)
+        slot.content = random_bytes(static_cast<size_t>(slot.dtype.bits / 8u * elements(slot.shape)));
     }
     if (size_ != Size::kEndless) compute();
+    for (Slot& slot : workload_.slots) {
+      if (slot.arrange != nullptr && slot.usage == QPLAN_NPU_USE_INPUT)
+        slot.content = slot.arrange(slot.content);
+    }
     return std::move(workload_);
   }
   const Workload& workload() const { return workload_; }
@@ -406,7 +417,7 @@ class Generator : private Draw {
     }
     const Slot& output = workload_.slots[workload_.output];
     const auto* bytes = static_cast<const uint8_t*>(slots[output.slot]);
-    workload_.expected.assign(bytes, bytes + output.bytes);
+    workload_.expected.assign(bytes, bytes + output.dtype.bits / 8u * elements(output.shape));
   }
 };
 
@@ -448,6 +459,7 @@ Workload make_oplist_workload(const Source& source, Size size, uint32_t seed) {
     if (!last.empty()) continue;
     last = refusal(generator.workload(), source.ask);
     Workload native;
+    if (last.empty() && has_compiler(source)) generator.arrange(source);
     if (last.empty() && has_compiler(source) && target::external::asks_scratch(*source.target)) {
       uint64_t bytes = 0;
       last = scratch_of(source, generator.workload(), &bytes);

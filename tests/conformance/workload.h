@@ -16,6 +16,10 @@ struct Slot {
   uint32_t usage = 0;
   uint64_t bytes = 0;
   std::vector<uint8_t> content;  // of inputs
+  // The tensor in it, where the program has one at its border, and how its packed bytes become the slot's.
+  DLDataType dtype = {};
+  std::vector<int64_t> shape = {};
+  std::function<std::vector<uint8_t>(const std::vector<uint8_t>&)> arrange = nullptr;  // null: as they are
 };
 
 struct Workload {
@@ -67,6 +71,8 @@ bool has_compiler(const Source& source);
 // "" or why the target refuses to say how much scratch the list's program needs. Call it where it asks for
 // any.
 std::string scratch_of(const Source& source, const Workload& list, uint64_t* bytes);
+// Arranges the tensors at the border of a list as the target's `layout` says, which changes their slots.
+void ask_arrangements(const Source& source, Workload* list);
 // "" or why the compiler refuses the list.
 std::string compile_native(const Source& source, const Workload& list, Workload* native);
 // The workload of a list, with the blob of its native form.

@@ -20,6 +20,7 @@ namespace qplan::conformance {
 Workload make_vta_workload(const qplan_npu_capabilities&, Size, uint32_t) { return {}; }
 bool has_compiler(const Source&) { return false; }
 std::string scratch_of(const Source&, const Workload&, uint64_t*) { return {}; }
+void ask_arrangements(const Source&, Workload*) {}
 std::string compile_native(const Source&, const Workload&, Workload*) { return {}; }
 void become_native(Workload, Workload*) {}
 }  // namespace qplan::conformance

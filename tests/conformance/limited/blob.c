@@ -17,9 +17,61 @@ static qplan_npu_status check_line_buffer(const struct program* program, qplan_n
   return refuse(why, QPLAN_NPU_E_BLOB, LIMITED_LINE_BUFFER, 0, "limited: no scratch for the line buffer");
 }
 
+/* Between a buffer as target.c arranges it and the packed tensor of the slot. */
+static void copy_pixels(const qplan_oplist* list, uint32_t slot, uint8_t* buffer, uint8_t* packed,
+                        int to_packed) {
+  uint32_t t;
+  for (t = 0; t < list->header.num_tensors; ++t) {
+    const qplan_oplist_tensor tensor = qplan_oplist_tensor_at(list, t);
+    const uint64_t element = tensor.dtype_bits / 8u;
+    const int64_t channels = tensor.rank == 0 ? 1 : tensor.shape[tensor.rank - 1];
+    const uint64_t bytes = (uint64_t)channels * element;
+    const uint64_t step = tensor.rank == 0 ? 0 : (uint64_t)limited_channels(channels) * element;
+    uint64_t i;
+    if (tensor.slot != slot) continue;
+    for (i = 0; i < qplan_oplist_tensor_bytes(&tensor) / bytes; ++i) {
+      uint8_t* pixel = buffer + step + i * step;
+      memcpy(to_packed ? packed + i * bytes : pixel, to_packed ? pixel : packed + i * bytes, (size_t)bytes);
+    }
+    return;
+  }
+}
+
+/* On packed copies of what the jobs bind. */
+static void run_padded(const struct program* program, void* const* slots, const qplan_npu_status* stop,
+                       qplan_npu_report* report) {
+  void** packed = (void**)calloc(program->num_regions, sizeof(void*));
+  uint32_t i;
+  int complete = packed != NULL;
+  for (i = 0; complete && i < program->num_regions; ++i) {
+    const uint32_t usage = program->regions[i].usage;
+    if (usage != QPLAN_NPU_USE_INPUT && usage != QPLAN_NPU_USE_OUTPUT) {
+      packed[i] = slots[i];
+      continue;
+    }
+    packed[i] = malloc((size_t)program->regions[i].bytes);
+    complete = packed[i] != NULL;
+    if (complete && usage == QPLAN_NPU_USE_INPUT)
+      copy_pixels(&program->list, i, (uint8_t*)slots[i], (uint8_t*)packed[i], 1);
+  }
+  if (complete) run_list(program, packed, stop, report);
+  for (i = 0; packed != NULL && i < program->num_regions; ++i) {
+    const uint32_t usage = program->regions[i].usage;
+    if (usage != QPLAN_NPU_USE_INPUT && usage != QPLAN_NPU_USE_OUTPUT) continue;
+    if (complete && usage == QPLAN_NPU_USE_OUTPUT)
+      copy_pixels(&program->list, i, (uint8_t*)slots[i], (uint8_t*)packed[i], 0);
+    free(packed[i]);
+  }
+  free(packed);
+}
+
 void run_blob(const struct program* program, void* const* slots, const qplan_npu_status* stop,
               qplan_npu_report* report) {
   uint32_t i;
+  if (limited_is("padded")) {
+    run_padded(program, slots, stop, report);
+    return;
+  }
   for (i = 0; limited_is("scratch") && i < program->num_regions; ++i) {
     const struct region* region = &program->regions[i];
     if (region->usage == QPLAN_NPU_USE_SCRATCH)

@@ -19,10 +19,13 @@ static inline int limited_is(const char* kind) {
 /* Bytes that each program of `scratch` writes beside what its operators leave to each other. */
 #define LIMITED_LINE_BUFFER 4096u
 
+/* What `padded` makes of the number of channels. */
+static inline int64_t limited_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
+
 /* 0: operator lists. */
 static inline uint32_t limited_format(void) {
   if (limited_is("native") || limited_is("one_operator") || limited_is("no_dense") || limited_is("deaf") ||
-      limited_is("scratch") || limited_is("no_scratch") || limited_is("no_listing"))
+      limited_is("scratch") || limited_is("no_scratch") || limited_is("no_listing") || limited_is("padded"))
     return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
   return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }

@@ -7,6 +7,7 @@
  * native, and `load` blames fully connected layers. deaf: native, and `load` understands nothing.
  * two_binds: jobs bind two buffers. scratch: native, and its programs need more scratch than the list
  * says; no_scratch: none, because they carry it. signed: int8 alone, and its target flips uint8.
+ * padded: native, and tensors at the border have channels in multiples of 16, after one pixel's border.
  * target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 

@@ -73,6 +73,24 @@ static qplan_npu_status flip_uint8(uint64_t config, qplan_npu_slot_layout* slot,
   return QPLAN_NPU_OK;
 }
 
+/* The last axis has more elements than the model, and the first element comes after one whole pixel. */
+static qplan_npu_status pad_channels(uint64_t config, qplan_npu_slot_layout* slot, qplan_npu_reason* why) {
+  const DLTensor* tensor = slot->tensor;
+  uint64_t stride = tensor->dtype.bits / 8u;
+  int32_t axis;
+  (void)config;
+  (void)why;
+  for (axis = tensor->ndim - 1; axis >= 0; --axis) {
+    const int64_t extent = tensor->shape[axis];
+    slot->strides[axis] = stride;
+    stride *= (uint64_t)(axis == tensor->ndim - 1 ? limited_channels(extent) : extent);
+    if (axis == tensor->ndim - 1) slot->origin = stride;
+  }
+  slot->bytes = slot->origin + stride;
+  slot->fill = 0x5a;
+  return QPLAN_NPU_OK;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -86,6 +104,7 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   }
   if (limited_is("scratch") || limited_is("no_scratch")) limited.scratch = scratch;
   if (limited_is("signed")) limited.layout = flip_uint8;
+  if (limited_is("padded")) limited.layout = pad_channels;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("named_vta")) limited.name = "vta";
