@@ -148,6 +148,7 @@ qplan_status run_step(Session* session, uint32_t i) {
     const size_t bytes = unkept_args_bytes(kernel);
     if (bytes == kSmallArgsBytes) return run_unkept_step<kWorkers, kSmallArgsBytes>(session, i);
     if (bytes == kConvolutionArgsBytes) return run_unkept_step<kWorkers, kConvolutionArgsBytes>(session, i);
+    if (bytes == kSumArgsBytes) return run_unkept_step<kWorkers, kSumArgsBytes>(session, i);
     return run_unkept_step<kWorkers, kMaxArgsBytes>(session, i);
   }
 }

@@ -3,6 +3,7 @@ and the stack that `inspect` states; damaged and misaligned plans are refused.
 
 usage: cores_test.py QPLAN BUILD_DIR    (run by ctest)
   QPLAN_FIRMWARE_CORES   all: all cores and models, which take minutes; or names of cores, as cortex-m7,riscv32
+  QPLAN_FIRMWARE_TEXTS   on: plans with a library that has texts of errors; what emit-c writes shows none
 """
 import json
 import os
@@ -22,12 +23,15 @@ EMULATORS = {"cortex-m0plus": [*QEMU_ARM, "mps2-an385"], "cortex-m3": [*QEMU_ARM
              "cortex-m55": [*QEMU_ARM, "mps3-an547"], "cortex-m85": [*QEMU_ARM, "mps3-an547"],
              "riscv32": ["qemu-system-riscv32", "-M", "virt", "-bios", "none"]}
 TARGETS = {"riscv32": "rv32imc"}  # where not of the core's name
-STATED = ("cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32")  # whose stacks `inspect` states in the goals
+STATED = ("cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85", "riscv32")  # whose stacks `inspect` states in the goals
 PACKAGES = {"arm": "gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm",
             "riscv": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf libstdc++-arm-none-eabi-newlib qemu-system-misc"}
 CHOICE = os.environ.get("QPLAN_FIRMWARE_CORES", "")
-# By default the least core, without DSP instructions and with floats in software, and two models.
-CHOSEN = [*EMULATORS, "riscv64"] if CHOICE == "all" else CHOICE.split(",") if CHOICE else ["cortex-m0plus"]
+PLANS, WRITTEN = ("plan", "apart"), ("array", "aot")
+# By default two models on the least core, without DSP instructions and with floats in software, and as C on the one with vectors.
+DEFAULT = {"cortex-m0plus": PLANS + WRITTEN, "cortex-m55": WRITTEN}
+CHOSEN = [*EMULATORS, "riscv64"] if CHOICE == "all" else CHOICE.split(",") if CHOICE else list(DEFAULT)
+HAS_TEXTS = os.environ.get("QPLAN_FIRMWARE_TEXTS") == "on"
 CORES = [core for core in CHOSEN if core in EMULATORS]
 BUILD = None
 
@@ -52,10 +56,10 @@ class Cores(unittest.TestCase):
 
     def image(self, core, name, input_file, expected, *settings):
         """Builds an image for a core; all of a core share one tree, so that the runtime is compiled once."""
-        tree = os.path.join(BUILD, core, "tree")
+        tree = os.path.join(BUILD, core, "tree-texts" if HAS_TEXTS else "tree")
         run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja", "-UFIRMWARE_C", "-UFIRMWARE_PLAN_OFFSET",
             "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", core + ".cmake"),
-            "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DQPLAN_ERROR_TEXTS=OFF", *settings,
+            "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DQPLAN_ERROR_TEXTS=" + ("ON" if HAS_TEXTS else "OFF"), *settings,
             "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
         run("cmake", "--build", tree)
         image = os.path.join(BUILD, core, name + ".elf")
@@ -72,14 +76,14 @@ class Cores(unittest.TestCase):
     def test_all_forms_give_the_golden_bytes_in_stated_memory_and_stack(self):
         for core in self.available_cores():
             for name, model, input_file, expected in models() if CHOICE else models()[:2]:
-                for form in ("plan", "apart", "array", "aot"):
+                for form in PLANS if HAS_TEXTS else PLANS + WRITTEN if CHOICE else DEFAULT[core]:
                     if form == "apart" and name != "digits":
                         continue  # without cascades: its sums take the most stack
                     with self.subTest(core=core, model=name, form=form):
                         folder = os.path.join(BUILD, core, f"{name}-{form}")
                         code, plan = emit(folder, model, target_of(core), name, "aot" if form == "aot" else "array",
                                           *(["--fuse", "off"] if form == "apart" else []))
-                        settings = ["-DFIRMWARE_PLAN=" + plan] if form in ("plan", "apart") \
+                        settings = ["-DFIRMWARE_PLAN=" + plan] if form in PLANS \
                             else ["-DFIRMWARE_C=" + code, "-DFIRMWARE_NAME=" + name]
                         image = self.image(core, f"{name}-{form}", input_file, expected, *settings)
                         status, text = self.execute(core, image)
@@ -88,7 +92,7 @@ class Cores(unittest.TestCase):
                         print(f"{core} {name} {form}: {said}")
                         self.assertEqual(int(said["output_bytes"]), os.path.getsize(expected))
                         memory = json.loads(run(emit_c_test.QPLAN, "inspect", plan, "--json"))["memory"]
-                        if form in ("plan", "apart"):
+                        if form in PLANS:
                             self.assertEqual(int(said["memory_bytes"]), memory["session_bytes"]["32_bit"]["1"])
                         stack = memory["stack_bytes"]["32_bit"]
                         if core in STATED and name in ("kws", "person", "resnet", "ad01"):

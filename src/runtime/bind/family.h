@@ -41,8 +41,8 @@ enum KernelId : uint16_t {
 #undef QPLAN_KERNEL
 };
 
-// Where arguments are not kept: bytes of stack for those of a family, one of three sizes.
-inline constexpr size_t kSmallArgsBytes = 128, kConvolutionArgsBytes = 232;
+// Where arguments are not kept: bytes of stack for those of a family, one of four sizes.
+inline constexpr size_t kSmallArgsBytes = 128, kConvolutionArgsBytes = 232, kSumArgsBytes = 248;
 inline constexpr bool kTakesSmallArgs[] = {
     false,
 #define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) args_bytes <= kSmallArgsBytes,
@@ -51,6 +51,7 @@ inline constexpr bool kTakesSmallArgs[] = {
 };
 constexpr size_t unkept_args_bytes(uint16_t kernel) {
   if (kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d) return kConvolutionArgsBytes;
+  if (kernel == kKernel_add || kernel == kKernel_sub) return kSumArgsBytes;
   const bool is_small = kernel < sizeof(kTakesSmallArgs) && kTakesSmallArgs[kernel];
   return is_small ? kSmallArgsBytes : kMaxArgsBytes;
 }
