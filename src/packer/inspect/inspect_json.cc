@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -89,9 +90,9 @@ bool is_for_core(const PlanView& view, std::span<const std::string_view> cores) 
 
 // Cores whose stacks were measured apart from the others'. The first ones were measured within the same bound
 // with sums apart from layers; Cortex-M0+ takes 20 bytes more there.
-constexpr std::string_view kMeasuredCores[] = {"cortex-m4",     "cortex-m55", "cortex-m85", "rv32imc",
-                                               "cortex-m0plus", "cortex-m3",  "cortex-m7",  "cortex-m33"};
-constexpr size_t kCoresForSums = 3;
+constexpr std::string_view kMeasuredCores[] = {"cortex-m3",  "cortex-m4",  "cortex-m7", "cortex-m33",
+                                               "cortex-m55", "cortex-m85", "rv32imc",   "cortex-m0plus"};
+constexpr size_t kCoresForSums = std::size(kMeasuredCores) - 1;
 
 // Whether the step is of the kernels that integer networks mostly have, whose stack was measured with four of
 // them. Others, and those that scale in float (F32E), take a little more.
