@@ -5,7 +5,7 @@
 typedef char header_size[sizeof(qplan_oplist_header) == 64 ? 1 : -1];
 typedef char slot_size[sizeof(qplan_oplist_slot) == 32 ? 1 : -1];
 typedef char tensor_size[sizeof(qplan_oplist_tensor) == 72 ? 1 : -1];
-typedef char op_size[sizeof(qplan_oplist_op) == 128 ? 1 : -1];
+typedef char op_size[sizeof(qplan_oplist_op) == 160 ? 1 : -1];
 
 const qplan_npu_target* header_npu_target(uint32_t abi);
 const qplan_npu_target* header_npu_target(uint32_t abi) {
