@@ -53,7 +53,7 @@ class CopyChooser {
         // It gains nothing from faster weights.
         if (!use.is_slow) continue;
         std::vector<WeightCopy> others = copies_;
-        std::erase_if(others, [&](const WeightCopy& copy) { return copy.unit == unit; });
+        std::erase_if(others, [unit = unit](const WeightCopy& copy) { return copy.unit == unit; });
         std::vector<std::vector<WeightCopy>> choices = {others};
         for (const size_t ahead : kAhead) {
           if (ahead > use.first + 1) break;
