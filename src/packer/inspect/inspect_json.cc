@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iterator>
-#include <span>
 #include <string_view>
 
 #include "format/memory_layout.h"
@@ -76,23 +75,32 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
 }
 
 // Whether the plan was packed for one of these cores.
-bool is_for_core(const PlanView& view, std::span<const std::string_view> cores) {
+// Cores whose stacks were measured apart from the others', and what a run takes there at most, in bytes: of
+// the kernels below, and where sums are steps of their own.
+struct MeasuredCore {
+  std::string_view name;
+  uint32_t invoke;
+  uint32_t invoke_with_sums;
+};
+constexpr uint32_t kMostOfRun = 1120;
+constexpr MeasuredCore kMeasuredCores[] = {{"cortex-m3", 1000, 1000},  {"cortex-m4", 1000, 1000},
+                                           {"cortex-m7", 1000, 1000},  {"cortex-m33", 1000, 1000},
+                                           {"cortex-m55", 1000, 1000}, {"cortex-m85", 1000, 1000},
+                                           {"rv32imc", 1000, 1000},    {"cortex-m0plus", 1024, kMostOfRun}};
+
+// That of the plan's CPU; null where it is another.
+const MeasuredCore* find_measured_core(const PlanView& view) {
   const auto* targets = view.plan().targets();
   for (uint32_t i = 0; i < format::count_of(targets); ++i) {
     if (text_of(targets->Get(i)->name()) != "cpu") continue;
     const std::string options = "," + text_of(targets->Get(i)->options()) + ",";
-    return std::ranges::any_of(cores, [&](std::string_view core) {
-      return options.find(cat(",arch=", core, ",")) != std::string::npos;
+    const auto* const core = std::ranges::find_if(kMeasuredCores, [&](const MeasuredCore& measured) {
+      return options.find(cat(",arch=", measured.name, ",")) != std::string::npos;
     });
+    return core == std::end(kMeasuredCores) ? nullptr : core;
   }
-  return false;
+  return nullptr;
 }
-
-// Cores whose stacks were measured apart from the others'. The first ones were measured within the same bound
-// with sums apart from layers; Cortex-M0+ takes 20 bytes more there.
-constexpr std::string_view kMeasuredCores[] = {"cortex-m3",  "cortex-m4",  "cortex-m7", "cortex-m33",
-                                               "cortex-m55", "cortex-m85", "rv32imc",   "cortex-m0plus"};
-constexpr size_t kCoresForSums = std::size(kMeasuredCores) - 1;
 
 // Whether the step is of the kernels that integer networks mostly have, whose stack was measured with four of
 // them. Others, and those that scale in float (F32E), take a little more.
@@ -131,9 +139,8 @@ bool is_integer_sum(const format::KernelStep& step) {
 // arguments of their layers in scratch memory have them on the stack. Init has the arguments of a step, and
 // of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
 Json stack_json(const PlanView& view, const format::Function& main) {
-  const std::span<const std::string_view> cores(kMeasuredCores);
-  bool has_cascades = false, has_args_on_stack = false, is_measured = is_for_core(view, cores),
-       has_sums = false;
+  const MeasuredCore* const core = find_measured_core(view);
+  bool has_cascades = false, has_args_on_stack = false, is_measured = core != nullptr, has_sums = false;
   for (uint32_t i = 0; i < main.num_steps(); ++i) {
     const uint32_t index = main.first_step() + i;
     if (view.npu_step(index) != nullptr) continue;
@@ -152,8 +159,9 @@ Json stack_json(const PlanView& view, const format::Function& main) {
   if (is_measured && !has_sums) open = has_cascades ? 1200 : 1024;
   if (arena_bytes < kArgsBytes) open += kArgsBytes;
   if (has_cascades && arena_bytes < 2 * kArgsBytes) open += kArgsBytes;
-  const bool is_in_goal = is_measured && (!has_sums || is_for_core(view, cores.first(kCoresForSums)));
-  const uint32_t invoke = has_args_on_stack ? 1312 : is_in_goal ? 1000 : 1120;
+  uint32_t invoke = kMostOfRun;
+  if (is_measured) invoke = has_sums ? core->invoke_with_sums : core->invoke;
+  if (has_args_on_stack) invoke = 1312;
   return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }
 
