@@ -12,38 +12,6 @@
 namespace qplan::tools {
 namespace {
 
-// operator list: QPLAN_NPU_OP_*, by number
-constexpr const char* kOperators[] = {"?",
-                                      "conv2d",
-                                      "dense",
-                                      "add",
-                                      "max_pool2d",
-                                      "avg_pool2d",
-                                      "clip",
-                                      "mul",
-                                      "mean",
-                                      "maximum",
-                                      "minimum",
-                                      "lookup",
-                                      "pad",
-                                      "concat",
-                                      "reshape",
-                                      "softmax",
-                                      "resize_nearest",
-                                      "resize_bilinear",
-                                      "conv2d_transpose",
-                                      "concat_n",
-                                      "add_broadcast",
-                                      "mul_broadcast"};
-static_assert(std::size(kOperators) == QPLAN_NPU_OP_LAST + 1);
-
-struct Contract {
-  uint32_t bit;
-  const char* name;
-};
-constexpr Contract kContracts[] = {
-    {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
-
 class Listing {
  public:
   explicit Listing(const qplan_oplist& list) : list_(list) {}
@@ -90,14 +58,12 @@ class Listing {
 
   void add_operator(uint32_t index) {
     const qplan_oplist_op op = qplan_oplist_op_at(&list_, index);
-    const auto contract = std::find_if(std::begin(kContracts), std::end(kContracts),
-                                       [&](const Contract& c) { return c.bit == op.contract; });
-    text_ += std::to_string(index) + " " + (op.op < std::size(kOperators) ? kOperators[op.op] : "?");
+    text_ += std::to_string(index) + " " + qplan_npu_op_kind_name(op.op);
     if (op.name != QPLAN_OPLIST_NONE) {
       const uint64_t names = qplan_oplist_ops_end(&list_.header);
       text_ += " '" + one_line(reinterpret_cast<const char*>(list_.blob) + names + op.name) + "'";
     }
-    text_ += std::string(" (") + (contract == std::end(kContracts) ? "?" : contract->name) + "): ";
+    text_ += std::string(" (") + qplan_npu_contract_name(op.contract) + "): ";
     text_ += tensor(op.inputs[0]) + zero_point(op.input_zero_points[0]);
     if (op.inputs[1] != QPLAN_OPLIST_NONE)
       text_ += ", " + tensor(op.inputs[1]) + zero_point(op.input_zero_points[1]);

@@ -15,6 +15,41 @@ extern "C" {
 #define QPLAN_OPLIST_MAX_RESIZE (1 << 20) /* height and width of what is resized, before and after */
 #define QPLAN_OPLIST_SOFTMAX_SCALES 257u  /* of SOFTMAX under F32E */
 
+/* "conv2d" of QPLAN_NPU_OP_CONV2D, for messages; "?" of a number that this ABI does not name. */
+static inline const char* qplan_npu_op_kind_name(uint32_t op) {
+  static const char* const names[] = {"?",
+                                      "conv2d",
+                                      "dense",
+                                      "add",
+                                      "max_pool2d",
+                                      "avg_pool2d",
+                                      "clip",
+                                      "mul",
+                                      "mean",
+                                      "maximum",
+                                      "minimum",
+                                      "lookup",
+                                      "pad",
+                                      "concat",
+                                      "reshape",
+                                      "softmax",
+                                      "resize_nearest",
+                                      "resize_bilinear",
+                                      "conv2d_transpose",
+                                      "concat_n",
+                                      "add_broadcast",
+                                      "mul_broadcast"};
+  return names[op < sizeof(names) / sizeof(names[0]) ? op : 0];
+}
+/* "tfl2" of QPLAN_NPU_TFL2; "?" of what is no contract. */
+static inline const char* qplan_npu_contract_name(uint32_t contract) {
+  return contract == QPLAN_NPU_TFL2    ? "tfl2"
+         : contract == QPLAN_NPU_TFL1  ? "tfl1"
+         : contract == QPLAN_NPU_F32E  ? "f32e"
+         : contract == QPLAN_NPU_ACC32 ? "acc32"
+                                       : "?";
+}
+
 /* Kinds of operators (QPLAN_NPU_OP_*): layers of weights; sums and products of two tensors, whose shapes may
  * have to broadcast; those of two inputs or more; those whose results depend on the contract. */
 static inline int qplan_npu_op_is_layer(uint32_t op) {

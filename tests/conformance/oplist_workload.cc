@@ -15,36 +15,8 @@ namespace {
 
 using target::external::empty_op;
 
-struct ContractName {
-  uint32_t bit;
-  const char* name;
-};
-constexpr ContractName kContracts[] = {
-    {QPLAN_NPU_TFL2, "tfl2"}, {QPLAN_NPU_TFL1, "tfl1"}, {QPLAN_NPU_F32E, "f32e"}, {QPLAN_NPU_ACC32, "acc32"}};
+constexpr uint32_t kContracts[] = {QPLAN_NPU_TFL2, QPLAN_NPU_TFL1, QPLAN_NPU_F32E, QPLAN_NPU_ACC32};
 constexpr int64_t kEndlessKernels[] = {15, 7, 3};
-constexpr const char* kOps[] = {"",
-                                "conv2d",
-                                "dense",
-                                "add",
-                                "max_pool2d",
-                                "avg_pool2d",
-                                "clip",
-                                "mul",
-                                "mean",
-                                "maximum",
-                                "minimum",
-                                "lookup",
-                                "pad",
-                                "concat",
-                                "reshape",
-                                "softmax",
-                                "resize_nearest",
-                                "resize_bilinear",
-                                "conv2d_transpose",
-                                "concat_n",
-                                "add_broadcast",
-                                "mul_broadcast"};
-static_assert(std::size(kOps) == QPLAN_NPU_OP_LAST + 1);
 constexpr uint32_t kNumKinds = QPLAN_NPU_OP_LAST;
 constexpr uint32_t kTriesOfKind = 24;  // before the next kind, where kinds are not drawn
 
@@ -64,7 +36,8 @@ class Generator : private Draw {
     dtype_ = between(0, is_plain_ ? 3 : 1) == 0 ? kU8 : kS8;
     const uint32_t kind = draw_kind();
     if (!draw_contract(kind))
-      return std::string(kOps[kind]) + ": the capabilities name no contract that this program has for it";
+      return std::string(qplan_npu_op_kind_name(kind)) +
+             ": the capabilities name no contract that this program has for it";
     // The zero point of a softmax is the least value.
     if (kind == QPLAN_NPU_OP_SOFTMAX && says_something() && capabilities_.output_zero_point == 0)
       dtype_ = kU8;
@@ -138,10 +111,10 @@ class Generator : private Draw {
   }
   bool draw_contract(uint32_t kind) {
     std::vector<uint32_t> contracts;
-    for (const ContractName& contract : kContracts) {
-      const bool is_for_layers = contract.bit == QPLAN_NPU_TFL1 || contract.bit == QPLAN_NPU_ACC32;
-      if (has_contract(contract.bit) && (qplan_npu_op_is_layer(kind) || !is_for_layers))
-        contracts.push_back(contract.bit);
+    for (const uint32_t contract : kContracts) {
+      const bool is_for_layers = contract == QPLAN_NPU_TFL1 || contract == QPLAN_NPU_ACC32;
+      if (has_contract(contract) && (qplan_npu_op_is_layer(kind) || !is_for_layers))
+        contracts.push_back(contract);
     }
     // The others compute the same under all contracts.
     if (contracts.empty() && !qplan_npu_op_has_contract(kind)) contracts = {QPLAN_NPU_TFL2};
@@ -201,11 +174,9 @@ class Generator : private Draw {
       add_image(kind, &op, has_second);
     }
     writer_.add_op(op, "first");
-    workload_.text = kOps[kind];
+    workload_.text = qplan_npu_op_kind_name(kind);
     for (const int64_t extent : shape_) workload_.text += ' ' + std::to_string(extent);
-    for (const ContractName& contract : kContracts) {
-      if (contract.bit == contract_) workload_.text += std::string(", ") + contract.name;
-    }
+    workload_.text += std::string(", ") + qplan_npu_contract_name(contract_);
   }
 
   // Endless: 68 G multiply-accumulates. Some devices have one row only.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,15 @@ qplan_oplist_op only_operator(const qplan_npu_target& library, const std::string
 std::string list_reason(const qplan_npu_target& library, const std::string& text) {
   const std::vector<Reason> found = reasons(library, text);
   return found.size() == 1 && found[0].id == "acme.list" ? found[0].text : "?";
+}
+
+TEST(NpuOperators, EachHasANameOfItsOwn) {
+  std::set<std::string> names = {qplan_npu_op_kind_name(0)};
+  for (uint32_t op = 1; op <= QPLAN_NPU_OP_LAST; ++op)
+    EXPECT_TRUE(names.insert(qplan_npu_op_kind_name(op)).second) << op;
+  EXPECT_STREQ(qplan_npu_op_kind_name(QPLAN_NPU_OP_MUL_BROADCAST), "mul_broadcast");
+  EXPECT_STREQ(qplan_npu_op_kind_name(QPLAN_NPU_OP_LAST + 1), "?");
+  EXPECT_STREQ(qplan_npu_contract_name(QPLAN_NPU_ACC32), "acc32");
 }
 
 TEST(ExternalKinds, SoftmaxUnderEachContract) {

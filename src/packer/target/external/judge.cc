@@ -15,21 +15,11 @@ namespace {
 
 // ---- capabilities
 
-struct ContractName {
-  uint32_t bit;
-  const char* name;
-};
-constexpr ContractName kContractNames[] = {
-    {QPLAN_NPU_TFL2, "tfl2"},
-    {QPLAN_NPU_TFL1, "tfl1"},
-    {QPLAN_NPU_F32E, "f32e"},
-    {QPLAN_NPU_ACC32, "acc32"},
-};
-
 std::string contract_names(uint32_t contracts) {
   std::string names;
-  for (const ContractName& contract : kContractNames) {
-    if ((contracts & contract.bit) != 0) names += cat(names.empty() ? "" : ", ", contract.name);
+  for (const uint32_t contract : {QPLAN_NPU_TFL2, QPLAN_NPU_TFL1, QPLAN_NPU_F32E, QPLAN_NPU_ACC32}) {
+    if ((contracts & contract) != 0)
+      names += cat(names.empty() ? "" : ", ", qplan_npu_contract_name(contract));
   }
   return names.empty() ? "none" : names;
 }
@@ -99,14 +89,7 @@ constexpr uint32_t kMostReasons = 16;
 constexpr uint32_t kNoCode = UINT32_MAX;  // of a reason that the library did not write
 
 std::string operator_label(const qplan_npu_op& op) {
-  // operator list: QPLAN_NPU_OP_*, by number
-  constexpr const char* kOps[] = {
-      "conv2d",   "dense",         "add",          "max_pool2d",     "avg_pool2d",      "clip",
-      "mul",      "mean",          "maximum",      "minimum",        "lookup",          "pad",
-      "concat",   "reshape",       "softmax",      "resize_nearest", "resize_bilinear", "conv2d_transpose",
-      "concat_n", "add_broadcast", "mul_broadcast"};
-  static_assert(std::size(kOps) == QPLAN_NPU_OP_LAST);
-  return cat(kOps[op.op - 1], " '", op.name, "'");
+  return cat(qplan_npu_op_kind_name(op.op), " '", op.name, "'");
 }
 
 // Empty: the library takes the operator.
