@@ -9,16 +9,17 @@
 namespace qplan::format {
 
 inline constexpr uint8_t kMagic[4] = {'Q', 'P', 'L', 'N'};
-inline constexpr uint16_t kVersionMajor = 1;  // readers refuse another major version
-inline constexpr uint16_t kVersionMinor = 9;  // informative: additions that old readers may ignore
-inline constexpr size_t kFileAlignment = 64;  // of the plan in memory, and of every segment in it
+inline constexpr uint16_t kVersionMajor = 1;   // readers refuse another major version
+inline constexpr uint16_t kVersionMinor = 10;  // informative: additions that old readers may ignore
+inline constexpr size_t kFileAlignment = 64;   // of the plan in memory, and of every segment in it
 inline constexpr uint32_t kMaxRank = 6;
 
 // Bits of Header::required_features. A reader refuses a plan that has a bit it does not know, and names the
 // bit.
 inline constexpr uint32_t kFeatureNpuRegions = 1u << 0;  // NpuStep, DEVICE banks
 inline constexpr uint32_t kFeatureStates = 1u << 1;      // Function::states
-inline constexpr uint32_t kKnownFeatures = kFeatureNpuRegions | kFeatureStates;
+inline constexpr uint32_t kFeatureBlocks = 1u << 2;      // NpuBind::block
+inline constexpr uint32_t kKnownFeatures = kFeatureNpuRegions | kFeatureStates | kFeatureBlocks;
 
 // [header 64][Plan, root_size][zeros][constant segments, each at 64]...[zeros][Names flatbuffer]
 //                                                        content_size ^              file_size ^

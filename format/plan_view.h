@@ -159,6 +159,10 @@ inline uint32_t rank_of(const Tensor& tensor) { return count_of(tensor.shape());
 inline const int64_t* extents_of(const Tensor& tensor) {
   return rank_of(tensor) == 0 ? nullptr : tensor.shape()->data();
 }
+// The bytes from the first element of an axis to the farthest one; false: they do not fit into 64 bits. The
+// axis is divided into blocks of so many elements; 0: it is not.
+[[nodiscard]] bool axis_reach(int64_t extent, uint64_t stride, uint32_t block, uint64_t block_stride,
+                              uint64_t* reach);
 // What State::initial is where there is no constant.
 inline constexpr uint32_t kNoTensorIndex = UINT32_MAX;
 inline bool same_range(const Tensor& a, const Tensor& b) {

@@ -21,6 +21,24 @@ bool is_in_place(const NpuBind& bind) { return bind.strides() == nullptr; }
 
 }  // namespace
 
+bool axis_reach(int64_t extent, uint64_t stride, uint32_t block, uint64_t block_stride, uint64_t* reach) {
+  const auto whole = static_cast<uint64_t>(extent - 1);
+  if (block == 0 || whole < block) return checked_mul(whole, stride, reach);
+  if (whole > UINT32_MAX) return false;  // a division of 64 bits is long on processors of 32
+  const auto last = static_cast<uint32_t>(whole);
+  // The last block may be short: the one before it may reach farther.
+  uint64_t blocks = 0, short_block = 0, full_block = 0;
+  if (!checked_mul(uint64_t{last / block}, block_stride, &blocks) ||
+      !checked_mul(uint64_t{last % block}, stride, &short_block) ||
+      !checked_mul(uint64_t{block - 1}, stride, &full_block) ||
+      !checked_add(blocks, short_block, &short_block) ||
+      !checked_add(blocks - block_stride, full_block, &full_block)) {
+    return false;
+  }
+  *reach = short_block > full_block ? short_block : full_block;
+  return true;
+}
+
 Error& PlanVerifier::corrupt_bind(uint32_t index, uint32_t bind) {
   return corrupt_step(index) << "bind " << bind << ": ";
 }
@@ -142,6 +160,11 @@ bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t
                         << tensor_index;
     return false;
   }
+  if (bind.block() != 0 && (header_.required_features & kFeatureBlocks) == 0) {
+    corrupt_step(index) << "slot " << bind.slot()
+                        << " has blocks of channels, but the header lacks feature bit 2";
+    return false;
+  }
   const uint32_t rank = rank_of(tensor);
   if (bind.strides()->size() != rank || !spend(rank)) {
     if (bind.strides()->size() != rank)
@@ -157,8 +180,9 @@ bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t
   bool fits = checked_mul(uint64_t{element_bytes(tensor) - 1}, bind.byte_stride(), &step) &&
               checked_add(last, step, &last);
   for (uint32_t axis = 0; fits && axis < rank; ++axis) {
+    const uint32_t block = axis + 1 == rank ? bind.block() : 0;
     fits =
-        checked_mul(static_cast<uint64_t>(tensor.shape()->Get(axis) - 1), bind.strides()->Get(axis), &step) &&
+        axis_reach(tensor.shape()->Get(axis), bind.strides()->Get(axis), block, bind.block_stride(), &step) &&
         checked_add(last, step, &last);
   }
   if (fits && last < bind.size()) return true;

@@ -19,8 +19,9 @@
 extern "C" {
 #endif
 
-/* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns */
-#define QPLAN_NPU_TARGET_ABI 0x00010002u
+/* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns;
+ * 1.3: blocks of channels in layouts */
+#define QPLAN_NPU_TARGET_ABI 0x00010003u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
 typedef struct qplan_npu_target_costs {
@@ -70,7 +71,12 @@ typedef struct qplan_npu_rule {
 typedef qplan_npu_status (*qplan_npu_write_fn)(void* user, const void* bytes, uint64_t count);
 
 /* Where a tensor at the border of a region is in the buffer of its slot: element (i, j, ...) begins at byte
- * origin + i * strides[0] + j * strides[1] + ... The packer fills in the packed tensor before it asks. */
+ * origin + i * strides[0] + j * strides[1] + ... The packer fills in the packed tensor before it asks.
+ *
+ * A block other than 0 divides the last axis, the channels: channel c adds c % block * strides[last] and
+ * c / block * block_stride. The last block may have fewer channels than the others. C/16 of an int8 tensor
+ * [N, H, W, C], the blocks outside of height and width: block = 16, block_stride = H * W * 16, strides
+ * { blocks * H * W * 16, W * 16, 16, 1 }. */
 typedef struct qplan_npu_slot_layout {
   uint32_t struct_size;
   uint32_t usage;         /* QPLAN_NPU_USE_INPUT or QPLAN_NPU_USE_OUTPUT */
@@ -83,6 +89,9 @@ typedef struct qplan_npu_slot_layout {
   uint8_t fill;                         /* of an input: what all other bytes of the buffer hold */
   uint8_t flip;                         /* 0x80: uint8 as int8, 128 less; else 0 */
   uint8_t reserved[2];
+  uint32_t block; /* elements of the last axis in a block; 0: it is not divided. Since 1.3 */
+  uint32_t reserved2;
+  uint64_t block_stride; /* bytes, from each block to the next */
 } qplan_npu_slot_layout;
 
 typedef struct qplan_npu_target {

@@ -23,7 +23,10 @@ void for_each_byte(const target::Arrangement& arrangement, const ir::TensorType&
     size_t rest = packed / element;
     for (size_t axis = type.shape.size(); axis-- > 0;) {
       const auto extent = static_cast<size_t>(type.shape[axis]);
-      at += rest % extent * arrangement.strides[axis];
+      const bool is_divided = arrangement.block != 0 && axis + 1 == type.shape.size();
+      const size_t block = is_divided ? arrangement.block : extent;
+      at += rest % extent % block * arrangement.strides[axis];
+      at += rest % extent / block * arrangement.block_stride;
       rest /= extent;
     }
     copy(packed, static_cast<size_t>(at));

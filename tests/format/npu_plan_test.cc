@@ -24,6 +24,13 @@ void arrange(PlanSpec& s, size_t i) {
   b.strides = std::vector<uint64_t>{2};
 }
 
+// Its 24 elements are in blocks of 9, 9 and 6, of which the last ends with the range.
+void divide(PlanSpec& s) {
+  arrange(s, 0);
+  bind(s, 0).block = 9;
+  bind(s, 0).block_stride = 18;
+}
+
 class NpuPlan : public ::testing::TestWithParam<Wrong> {};
 
 TEST_P(NpuPlan, OpenRefusesWithTheReason) {
@@ -97,6 +104,19 @@ const Wrong kWrong[] = {
        arrange(s, 0);
        bind(s, 0).strides = std::vector<uint64_t>{~uint64_t{0} / 23 + 1};
      },
+     "plan: step 1 'npu_main_0': slot 0: the elements of tensor 1 reach beyond its 48 bytes"},
+    {"BlocksFit", [](PlanSpec& s) { divide(s); }, ""},
+    {"NoFeatureBitOfBlocks", [](PlanSpec& s) { divide(s), s.required_features = format::kFeatureNpuRegions; },
+     "plan: step 1 'npu_main_0': slot 0 has blocks of channels, but the header lacks feature bit 2"},
+    {"ShortBlockBeyondTheRange", [](PlanSpec& s) { divide(s), bind(s, 0).block_stride = 19; },
+     "plan: step 1 'npu_main_0': slot 0: the elements of tensor 1 reach beyond its 48 bytes"},
+    {"FullBlockBeyondTheRange",
+     [](PlanSpec& s) {
+       divide(s), bind(s, 0).block_stride = 0;
+       bind(s, 0).strides = std::vector<uint64_t>{6};
+     },
+     "plan: step 1 'npu_main_0': slot 0: the elements of tensor 1 reach beyond its 48 bytes"},
+    {"BlocksWrap", [](PlanSpec& s) { divide(s), bind(s, 0).block_stride = ~uint64_t{0} / 2 + 1; },
      "plan: step 1 'npu_main_0': slot 0: the elements of tensor 1 reach beyond its 48 bytes"},
     {"OriginWraps", [](PlanSpec& s) { arrange(s, 0), bind(s, 0).origin = ~uint64_t{0} - 45; },
      "plan: step 1 'npu_main_0': slot 0: the elements of tensor 1 reach beyond its 48 bytes"},

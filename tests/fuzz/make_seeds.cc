@@ -109,8 +109,8 @@ Bytes single_step(const Bytes& whole, size_t index) {
   return to.write();
 }
 
-// b = W a on the device, else a copy.
-Bytes region_plan(bool in_place) {
+// b = W a on the device, else a copy. block: of the 16 elements, where the tensors are copied; 0: none.
+Bytes region_plan(bool in_place, uint32_t block) {
   PlanSpec spec;
   const uint32_t a = spec.add_tensor({16}, "a"), b = spec.add_tensor({16}, "b");
   const uint32_t target = spec.add_device("vta", 256);
@@ -126,6 +126,8 @@ Bytes region_plan(bool in_place) {
     spec.tensors[b].offset = 256;
   } else {
     binds[0].strides = binds[1].strides = std::vector<uint64_t>{1};
+    binds[0].block = binds[1].block = block;
+    binds[0].block_stride = binds[1].block_stride = block;
   }
   uint16_t copy = 0;
 #define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) \
@@ -162,10 +164,13 @@ void write_plans() {
     if (i % 3 == 0) write("tuning", "step_" + number, seed);
   }
   for (const bool in_place : {true, false}) {
-    Bytes seed = region_plan(in_place);
+    Bytes seed = region_plan(in_place, 0);
     seed.insert(seed.end(), {1, 0, 0, 0, 0, static_cast<uint8_t>(in_place ? 0 : 4), 3, 0});
     write("plan", in_place ? "region_in_place" : "region_copied", seed);
   }
+  Bytes blocks = region_plan(false, 5);
+  blocks.insert(blocks.end(), {1, 0, 0, 0, 0, 4, 3, 0});
+  write("plan", "region_blocks", blocks);
 }
 
 void write_blobs() {

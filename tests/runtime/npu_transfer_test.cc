@@ -18,7 +18,10 @@ std::vector<uint64_t> places_of(const Arrangement& a) {
     uint64_t place = a.origin;
     int64_t rest = e;
     for (uint32_t axis = a.rank; axis-- > 0; rest /= a.extents[axis]) {
-      place += static_cast<uint64_t>(rest % a.extents[axis]) * a.strides[axis];
+      const bool is_divided = a.block != 0 && axis + 1 == a.rank;
+      const int64_t index = rest % a.extents[axis], block = is_divided ? a.block : a.extents[axis];
+      place += static_cast<uint64_t>(index % block) * a.strides[axis];
+      place += static_cast<uint64_t>(index / block) * a.block_stride;
     }
     for (uint32_t b = 0; b < a.element_bytes; ++b) places.push_back(place + b * a.byte_stride);
   }
@@ -57,6 +60,28 @@ TEST(NpuArrange, PlanesOfBytes) {
   check_arrangement({2, 2, {4, 3}, {12, 4}, 1, 1, 48, 5, 0x7f});
 }
 
+TEST(NpuArrange, BlocksOfChannels) {
+  for (const uint8_t flip : {0, 0x80}) {
+    // [2, 3, 40] in three blocks of 16 channels, of which the last has 8, outside of height and width.
+    check_arrangement({3, 1, {2, 3, 40}, {48, 16, 1}, 0, 1, 288, 0x5a, flip, 16, 96});
+    // [2, 3, 32] in two blocks of 16: the buffer has no other bytes.
+    check_arrangement({3, 1, {2, 3, 32}, {48, 16, 1}, 0, 1, 192, 0x5a, flip, 16, 96});
+    // Between height and width, after a border.
+    check_arrangement({3, 1, {2, 3, 20}, {96, 16, 1}, 5, 1, 200, 0x5a, flip, 16, 48});
+  }
+  // int32 in blocks of 4, as it is and in planes of bytes.
+  check_arrangement({2, 4, {3, 10}, {16, 4}, 0, 1, 144, 1, 0, 4, 48});
+  check_arrangement({2, 4, {3, 10}, {4, 1}, 0, 36, 144, 1, 0, 4, 12});
+}
+
+TEST(NpuArrange, BlocksThatFollowEachOtherCoverTheBuffer) {
+  EXPECT_TRUE((Arrangement{3, 1, {2, 3, 32}, {48, 16, 1}, 0, 1, 192, 0, 0, 16, 96}).covers_all());
+  EXPECT_FALSE((Arrangement{3, 1, {2, 3, 32}, {48, 16, 1}, 0, 1, 192, 0, 0, 16, 96}).is_packed());
+  EXPECT_TRUE((Arrangement{3, 1, {2, 3, 32}, {96, 16, 1}, 0, 1, 192, 0, 0, 16, 48}).covers_all());
+  EXPECT_FALSE((Arrangement{3, 1, {2, 3, 32}, {48, 16, 1}, 0, 1, 192, 0, 0, 16, 64}).covers_all());
+  EXPECT_FALSE((Arrangement{3, 1, {2, 3, 40}, {48, 16, 1}, 0, 1, 288, 0, 0, 16, 96}).covers_all());
+}
+
 TEST(NpuArrange, ExtentsOfOneHaveAnyStride) {
   check_arrangement({3, 1, {1, 4, 1}, {999, 1, 999}, 0, 1, 4, 0, 0});
   check_arrangement({3, 4, {2, 1, 3}, {12, 7, 4}, 0, 1, 24, 0, 0x80});
@@ -89,6 +114,12 @@ TEST(NpuArrange, RandomOnesFollowTheFormula) {
           stride * static_cast<uint64_t>(a.extents[axis]) + static_cast<uint64_t>(random.integer(0, 1) * 3);
     }
     a.byte_stride = planes ? stride + 2 : 1;
+    if (a.rank > 0 && a.extents[a.rank - 1] > 2 && random.integer(0, 1) == 1) {
+      a.block = static_cast<uint32_t>(random.integer(1, a.extents[a.rank - 1] - 1));
+      a.block_stride = stride;
+      stride *= static_cast<uint64_t>((a.extents[a.rank - 1] - 1) / a.block + 1);
+      if (planes) a.byte_stride = stride + 2;
+    }
     a.origin = static_cast<uint64_t>(random.integer(0, 5));
     a.size = a.origin + stride + (a.element_bytes - 1) * a.byte_stride + 8;
     check_arrangement(a);

@@ -26,7 +26,8 @@ Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& ste
     Offset<flatbuffers::Vector<uint64_t>> strides;
     if (bind.strides) strides = builder.CreateVector(*bind.strides);
     binds.push_back(format::CreateNpuBind(builder, bind.slot, bind.use, bind.index, bind.offset, bind.size,
-                                          strides, bind.origin, bind.byte_stride, bind.fill, bind.flip));
+                                          strides, bind.origin, bind.byte_stride, bind.fill, bind.flip,
+                                          bind.block, bind.block_stride));
   }
   return format::CreateNpuStepDirect(builder, step.npu->target, step.npu->format, step.npu->blob,
                                      &step.inputs, &step.outputs, &binds, step.npu->num_alternative_steps,
@@ -35,7 +36,11 @@ Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& ste
 
 uint32_t features_of(const PlanSpec& spec) {
   uint32_t features = 0;
-  for (const StepSpec& step : spec.steps) features |= step.npu ? format::kFeatureNpuRegions : 0;
+  for (const StepSpec& step : spec.steps) {
+    if (!step.npu) continue;
+    features |= format::kFeatureNpuRegions;
+    for (const BindSpec& bind : step.npu->binds) features |= bind.block != 0 ? format::kFeatureBlocks : 0;
+  }
   for (const BankSpec& bank : spec.banks) {
     features |= bank.kind == format::BankKind_DEVICE ? format::kFeatureNpuRegions : 0;
   }

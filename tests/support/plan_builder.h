@@ -77,6 +77,8 @@ struct BindSpec {
   uint64_t byte_stride = 1;
   uint8_t fill = 0;
   uint8_t flip = 0;
+  uint32_t block = 0;
+  uint64_t block_stride = 0;
 };
 
 // The fields of a region's step, in place of kernel and parameters.

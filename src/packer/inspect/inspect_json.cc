@@ -297,6 +297,8 @@ Json bind_json(const format::NpuStep& step, const format::NpuBind& bind) {
   json["byte_stride"] = bind.byte_stride();
   json["fill"] = bind.fill();
   json["flip"] = bind.flip();
+  json["block"] = bind.block();
+  json["block_stride"] = bind.block_stride();
   return json;
 }
 

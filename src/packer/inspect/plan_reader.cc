@@ -117,7 +117,12 @@ std::string bind_text(const PlanView& view, const format::NpuStep& step, const f
   for (uint32_t i = 0; i < bind.strides()->size(); ++i) {
     text += (i == 0 ? "" : ", ") + std::to_string(bind.strides()->Get(i));
   }
-  text += "], origin " + std::to_string(bind.origin());
+  text += "]";
+  if (bind.block() != 0) {
+    text += ", blocks of " + std::to_string(bind.block()) + " channels with stride " +
+            std::to_string(bind.block_stride());
+  }
+  text += ", origin " + std::to_string(bind.origin());
   if (bind.byte_stride() != 1) text += ", byte stride " + std::to_string(bind.byte_stride());
   if (bind.use() == format::NpuUse_INPUT) text += ", fill " + std::to_string(bind.fill());
   if (bind.flip() != 0) text += ", flip " + std::to_string(bind.flip());

@@ -51,7 +51,8 @@ class Extraction {
 
     format::Header header = view_.header();
     header.version_minor = std::max<uint16_t>(header.version_minor, 5);
-    header.required_features = npu_ != nullptr ? format::kFeatureNpuRegions : 0;
+    constexpr uint32_t kOfRegions = format::kFeatureNpuRegions | format::kFeatureBlocks;
+    header.required_features &= npu_ != nullptr ? kOfRegions : 0;
     header.root_size = static_cast<uint32_t>(root_size);
     header.content_size = constants + constant_bytes_;
     const uint64_t names_begin = round_up(header.content_size, format::kFileAlignment);

@@ -86,7 +86,13 @@ std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir
     return checked_mul(count, stride, &bytes) && checked_add(end, bytes, &end);
   };
   for (size_t axis = 0; axis < type.shape.size(); ++axis) {
-    if (!add(static_cast<uint64_t>(type.shape[axis]) - 1, arrangement.strides[axis])) return std::nullopt;
+    const uint32_t block = axis + 1 == type.shape.size() ? arrangement.block : 0;
+    uint64_t reach = 0;
+    if (!format::axis_reach(type.shape[axis], arrangement.strides[axis], block, arrangement.block_stride,
+                            &reach) ||
+        !add(1, reach)) {
+      return std::nullopt;
+    }
   }
   if (!add(type.dtype.bits / 8u - 1, arrangement.byte_stride) || !checked_add(end, uint64_t{1}, &end)) {
     return std::nullopt;
@@ -108,7 +114,11 @@ Arrangement packed_arrangement(const ir::TensorType& type) {
 
 bool Arrangement::is_packed(const ir::TensorType& type) const {
   const Arrangement packed = packed_arrangement(type);
-  return flip == 0 && origin == 0 && size == packed.size && byte_stride == 1 && strides == packed.strides;
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    if (type.shape[axis] != 1 && strides[axis] != packed.strides[axis]) return false;
+  }
+  const bool has_planes = type.dtype.bits > 8 && byte_stride != 1;
+  return flip == 0 && origin == 0 && size == packed.size && !has_planes && block == 0;
 }
 
 }  // namespace qplan::target

@@ -24,6 +24,8 @@ struct Arrangement {
   uint64_t size = 0;              // bytes of the buffer
   uint8_t fill = 0;               // of an input: what all other bytes hold
   uint8_t flip = 0;               // xored to each byte of an element
+  uint32_t block = 0;             // elements of the last axis in a block; 0: it is not divided
+  uint64_t block_stride = 0;      // bytes, from each block to the next
 
   // The packed tensor itself: the device can work on its bytes in place.
   bool is_packed(const ir::TensorType& type) const;

@@ -205,6 +205,8 @@ class RootBuilder {
     table.add_byte_stride(slot.arrangement.byte_stride);
     table.add_fill(slot.arrangement.fill);
     table.add_flip(slot.arrangement.flip);
+    table.add_block(slot.arrangement.block);
+    table.add_block_stride(slot.arrangement.block_stride);
     return table.Finish();
   }
 

@@ -127,8 +127,17 @@ bool overwrites_larger(const target::Program& program, const memory::Lifetimes& 
   return false;
 }
 
+// Whether a device has channels in blocks.
+bool has_blocks(const target::Program& program) {
+  return std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
+    const auto is_divided = [](const target::RegionSlot& slot) { return slot.arrangement.block != 0; };
+    return step.npu != nullptr && std::ranges::any_of(step.npu->slots, is_divided);
+  });
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
+  if (has_blocks(program)) return 10;
   if (!arena.copies.empty()) return 9;
   const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
   if (std::ranges::any_of(program.steps, is_new) || overwrites_larger(program, arena.lifetimes)) return 8;
@@ -155,6 +164,7 @@ AlignedBytes write_plan(const target::Program& program, const target::TargetProf
   header.version_minor = version_minor(program, arena, checks);
   if (!program.devices.empty()) header.required_features |= format::kFeatureNpuRegions;
   if (!program.states.empty()) header.required_features |= format::kFeatureStates;
+  if (has_blocks(program)) header.required_features |= format::kFeatureBlocks;
   header.root_size = static_cast<uint32_t>(root.size());
   header.content_size = constants.size == 0 ? sizeof(format::Header) + root.size()
                                             : constants_begin(root.size()) + constants.size;

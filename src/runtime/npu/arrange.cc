@@ -30,11 +30,12 @@ void copy_strided(uint8_t* to, uint64_t to_stride, const uint8_t* from, uint64_t
   }
 }
 
-// Calls row(buffer offset, packed offset) for each row of `row_extent` elements.
+// Calls row(buffer offset, packed offset) for each row of the inner axes, which is `row_bytes` of the packed
+// tensor, beginning with these offsets.
 template <typename Row>
-void for_each_row(const Arrangement& a, uint32_t outer_rank, uint64_t row_bytes, const Row& row) {
+void for_each_row(const Arrangement& a, uint32_t outer_rank, uint64_t row_bytes, uint64_t buffer,
+                  uint64_t packed, const Row& row) {
   int64_t index[format::kMaxRank] = {};
-  uint64_t buffer = a.origin, packed = 0;
   for (;;) {
     row(buffer, packed);
     packed += row_bytes;
@@ -56,15 +57,34 @@ template <typename Copy>
 void for_each_copy(const Arrangement& a, const Copy& copy) {
   const uint64_t element = a.element_bytes;
   uint32_t outer = a.rank;
+  const bool is_together = element == 1 || a.byte_stride == 1;  // the bytes of an element
+  const auto copy_row = [&](uint64_t buffer, uint64_t stride, uint64_t packed, int64_t extent) {
+    if (is_together && stride == element) {
+      return copy(buffer, uint64_t{1}, packed, uint64_t{1}, extent * static_cast<int64_t>(element));
+    }
+    for (uint64_t b = 0; b < element; ++b)
+      copy(buffer + b * a.byte_stride, stride, packed + b, element, extent);
+  };
+  if (a.block != 0) {
+    const int64_t extent = a.extents[--outer];
+    uint64_t begin = a.origin;
+    for (int64_t first = 0; first < extent; first += a.block, begin += a.block_stride) {
+      const int64_t left = extent - first, count = left < a.block ? left : a.block;
+      for_each_row(
+          a, outer, static_cast<uint64_t>(extent) * element, begin, static_cast<uint64_t>(first) * element,
+          [&](uint64_t buffer, uint64_t packed) { copy_row(buffer, a.strides[outer], packed, count); });
+    }
+    return;
+  }
   // The inner axes whose elements lie together are one row.
   uint64_t run = element;
-  if (element == 1 || a.byte_stride == 1) {
+  if (is_together) {
     while (outer > 0 && (a.extents[outer - 1] == 1 || a.strides[outer - 1] == run)) {
       run *= static_cast<uint64_t>(a.extents[--outer]);
     }
   }
-  if (run > element || (outer == 0 && a.byte_stride == 1) || (outer == 0 && element == 1)) {
-    for_each_row(a, outer, run, [&](uint64_t buffer, uint64_t packed) {
+  if (run > element || (outer == 0 && is_together)) {
+    for_each_row(a, outer, run, a.origin, 0, [&](uint64_t buffer, uint64_t packed) {
       copy(buffer, uint64_t{1}, packed, uint64_t{1}, static_cast<int64_t>(run));
     });
     return;
@@ -75,22 +95,26 @@ void for_each_copy(const Arrangement& a, const Copy& copy) {
     extent = a.extents[--outer];
     stride = a.strides[outer];
   }
-  for_each_row(a, outer, static_cast<uint64_t>(extent) * element, [&](uint64_t buffer, uint64_t packed) {
-    for (uint64_t b = 0; b < element; ++b) {
-      copy(buffer + b * a.byte_stride, stride, packed + b, element, extent);
-    }
-  });
+  for_each_row(a, outer, static_cast<uint64_t>(extent) * element, a.origin, 0,
+               [&](uint64_t buffer, uint64_t packed) { copy_row(buffer, stride, packed, extent); });
 }
 
 }  // namespace
 
 bool Arrangement::covers_all() const {
   uint64_t expected = element_bytes;
+  int64_t blocks = block == 0 ? 1 : extents[rank - 1] / block;  // until they are found between two axes
+  if (block != 0 && extents[rank - 1] % block != 0) return false;
   for (uint32_t axis = rank; axis-- > 0;) {
-    if (extents[axis] != 1 && strides[axis] != expected) return false;
-    expected *= static_cast<uint64_t>(extents[axis]);
+    const bool is_divided = block != 0 && axis + 1 == rank;
+    const int64_t extent = is_divided ? int64_t{block} : extents[axis];
+    if (extent != 1 && strides[axis] != expected) return false;
+    expected *= static_cast<uint64_t>(extent);
+    if (blocks == 1 || block_stride != expected) continue;
+    expected *= static_cast<uint64_t>(blocks);
+    blocks = 1;
   }
-  return size == expected && origin == 0 && (element_bytes == 1 || byte_stride == 1);
+  return blocks == 1 && size == expected && origin == 0 && (element_bytes == 1 || byte_stride == 1);
 }
 
 Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& tensor) {
@@ -110,6 +134,9 @@ Arrangement arrangement_of(const format::NpuBind& bind, const format::Tensor& te
   a.byte_stride = bind.byte_stride();
   a.fill = bind.fill();
   a.sign_bias = bind.flip();
+  if (a.rank == 0 || bind.block() >= static_cast<uint64_t>(a.extents[a.rank - 1])) return a;
+  a.block = bind.block();
+  a.block_stride = bind.block_stride();
   return a;
 }
 

@@ -96,7 +96,8 @@ qplan_status destroy_buffer(qplan_buffer* buffer);
 void finish_run(Session* session);
 
 // Tensors between their packed form and what a device's program reads and writes: padded rows and channels,
-// borders, planes of bytes, a flipped sign bit. format/plan.fbs, NpuBind, has the formula.
+// borders, blocks of channels, planes of bytes, a flipped sign bit. format/plan.fbs, NpuBind, has the
+// formula.
 
 struct Arrangement {
   uint32_t rank = 0;
@@ -108,11 +109,13 @@ struct Arrangement {
   uint64_t size = 0;                        // bytes of the buffer
   uint8_t fill = 0;
   uint8_t sign_bias = 0;
+  uint32_t block = 0;         // elements of the last axis, fewer than it has; 0: it is not divided
+  uint64_t block_stride = 0;  // bytes
 
-  // The elements lie as in the packed tensor, and the buffer has no other bytes.
+  // The elements lie as in the packed tensor, or its blocks after each other; the buffer has no other bytes.
   bool covers_all() const;
   // The buffer holds the packed tensor, byte for byte.
-  bool is_packed() const { return covers_all() && sign_bias == 0; }
+  bool is_packed() const { return covers_all() && sign_bias == 0 && block == 0; }
 };
 
 // The arrangement of a verified bind.

@@ -31,7 +31,10 @@ class StepBinds {
         arrangement_of(bind(b), session_.plan.tensor(step_.outputs()->Get(bind(b).index())));
     uint64_t last = a.origin + (a.element_bytes - 1) * a.byte_stride;
     for (uint32_t axis = 0; axis < a.rank; ++axis) {
-      last += static_cast<uint64_t>(a.extents[axis] - 1) * a.strides[axis];
+      uint64_t reach = 0;
+      const uint32_t block = axis + 1 == a.rank ? a.block : 0;
+      (void)format::axis_reach(a.extents[axis], a.strides[axis], block, a.block_stride, &reach);
+      last += reach;
     }
     return last + 1;
   }

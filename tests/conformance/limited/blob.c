@@ -24,22 +24,26 @@ static void copy_pixels(const qplan_oplist* list, uint32_t slot, uint8_t* buffer
   for (t = 0; t < list->header.num_tensors; ++t) {
     const qplan_oplist_tensor tensor = qplan_oplist_tensor_at(list, t);
     const uint64_t element = tensor.dtype_bits / 8u;
-    const int64_t channels = tensor.rank == 0 ? 1 : tensor.shape[tensor.rank - 1];
-    const uint64_t bytes = (uint64_t)channels * element;
-    const uint64_t step = tensor.rank == 0 ? 0 : (uint64_t)limited_channels(channels) * element;
+    const uint64_t channels = tensor.rank == 0 ? 1 : (uint64_t)tensor.shape[tensor.rank - 1];
+    const uint64_t count = qplan_oplist_tensor_bytes(&tensor) / element;
+    const uint64_t pixels = count / channels, block = limited_block();
+    const uint64_t step = (uint64_t)limited_channels((int64_t)channels);
     uint64_t i;
     if (tensor.slot != slot) continue;
-    for (i = 0; i < qplan_oplist_tensor_bytes(&tensor) / bytes; ++i) {
-      uint8_t* pixel = buffer + step + i * step;
-      memcpy(to_packed ? packed + i * bytes : pixel, to_packed ? pixel : packed + i * bytes, (size_t)bytes);
+    for (i = 0; i < count; ++i) {
+      const uint64_t pixel = i / channels, c = i % channels;
+      const uint64_t place =
+          block == 0 ? step + pixel * step + c : (c / block * pixels + pixel) * block + c % block;
+      uint8_t* at = buffer + place * element;
+      memcpy(to_packed ? packed + i * element : at, to_packed ? at : packed + i * element, (size_t)element);
     }
     return;
   }
 }
 
 /* On packed copies of what the jobs bind. */
-static void run_padded(const struct program* program, void* const* slots, const qplan_npu_status* stop,
-                       qplan_npu_report* report) {
+static void run_arranged(const struct program* program, void* const* slots, const qplan_npu_status* stop,
+                         qplan_npu_report* report) {
   void** packed = (void**)calloc(program->num_regions, sizeof(void*));
   uint32_t i;
   int complete = packed != NULL;
@@ -68,8 +72,8 @@ static void run_padded(const struct program* program, void* const* slots, const 
 void run_blob(const struct program* program, void* const* slots, const qplan_npu_status* stop,
               qplan_npu_report* report) {
   uint32_t i;
-  if (limited_is("padded")) {
-    run_padded(program, slots, stop, report);
+  if (limited_is("padded") || limited_block() != 0) {
+    run_arranged(program, slots, stop, report);
     return;
   }
   for (i = 0; limited_is("scratch") && i < program->num_regions; ++i) {

@@ -22,10 +22,16 @@ static inline int limited_is(const char* kind) {
 /* What `padded` makes of the number of channels. */
 static inline int64_t limited_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
 
+/* Channels of a block: `blocked16` and `blocked32`; 0: others. */
+static inline uint32_t limited_block(void) {
+  return limited_is("blocked16") ? 16 : limited_is("blocked32") ? 32 : 0;
+}
+
 /* 0: operator lists. */
 static inline uint32_t limited_format(void) {
   if (limited_is("native") || limited_is("one_operator") || limited_is("no_dense") || limited_is("deaf") ||
-      limited_is("scratch") || limited_is("no_scratch") || limited_is("no_listing") || limited_is("padded"))
+      limited_is("scratch") || limited_is("no_scratch") || limited_is("no_listing") || limited_is("padded") ||
+      limited_block() != 0)
     return QPLAN_NPU_FOURCC('L', 'I', 'M', '1');
   return limited_is("binary") ? QPLAN_NPU_FOURCC('L', 'I', 'M', 1) : 0;
 }

@@ -8,6 +8,9 @@
  * two_binds: jobs bind two buffers. scratch: native, and its programs need more scratch than the list
  * says; no_scratch: none, because they carry it. signed: int8 alone, and its target flips uint8.
  * padded: native, and tensors at the border have channels in multiples of 16, after one pixel's border.
+ * blocked16, blocked32: native, and tensors at the border have blocks of so many channels outside of all
+ * other axes; there are neither depthwise convolutions nor sums, so that many tensors are at a border. The
+ * second is `signed` too.
  * target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
@@ -59,8 +62,14 @@ static int takes_signed(const qplan_npu_op* op) {
   return op->output->dtype.code == kDLInt && (op->weights == NULL || op->weights->dtype.code == kDLInt);
 }
 
+static int takes_blocked(const qplan_npu_op* op) {
+  return op->op != QPLAN_NPU_OP_ADD && op->op != QPLAN_NPU_OP_ADD_BROADCAST &&
+         (op->op != QPLAN_NPU_OP_CONV2D || op->groups == 1);
+}
+
 static int takes(const qplan_npu_op* op) {
-  if (limited_is("signed")) return takes_signed(op);
+  if (limited_block() != 0 && !takes_blocked(op)) return 0;
+  if (limited_is("signed") || limited_is("blocked32")) return takes_signed(op);
   if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
   if (limited_is("c16")) return takes_c16(op);
   if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;

@@ -91,6 +91,24 @@ static qplan_npu_status pad_channels(uint64_t config, qplan_npu_slot_layout* slo
   return QPLAN_NPU_OK;
 }
 
+/* Blocks of channels, each with all pixels; the channels that the last one lacks are filled. */
+static qplan_npu_status divide_channels(uint64_t config, qplan_npu_slot_layout* slot, qplan_npu_reason* why) {
+  const DLTensor* tensor = slot->tensor;
+  const uint64_t element = tensor->dtype.bits / 8u;
+  const int64_t channels = tensor->ndim == 0 ? 1 : tensor->shape[tensor->ndim - 1];
+  uint64_t stride = limited_block() * element;
+  int32_t axis;
+  for (axis = tensor->ndim - 2; axis >= 0; --axis) {
+    slot->strides[axis] = stride;
+    stride *= (uint64_t)tensor->shape[axis];
+  }
+  slot->block = limited_block();
+  slot->block_stride = stride;
+  slot->bytes = ((uint64_t)channels + slot->block - 1) / slot->block * stride;
+  slot->fill = 0x5a;
+  return limited_is("blocked32") ? flip_uint8(config, slot, why) : QPLAN_NPU_OK;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -105,6 +123,7 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   if (limited_is("scratch") || limited_is("no_scratch")) limited.scratch = scratch;
   if (limited_is("signed")) limited.layout = flip_uint8;
   if (limited_is("padded")) limited.layout = pad_channels;
+  if (limited_block() != 0) limited.layout = divide_channels;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("named_vta")) limited.name = "vta";

@@ -168,6 +168,39 @@ TEST(ExternalLayout, PaddedChannelsAndBordersAreInThePlan) {
   EXPECT_EQ(qplan_oplist_tensor_at(&list, 0).shape[3], 5);
 }
 
+// Blocks of two channels, each with all pixels.
+qplan_npu_status divide_channels(uint64_t, qplan_npu_slot_layout* slot, qplan_npu_reason*) {
+  const int64_t* const shape = slot->tensor->shape;
+  const auto row = static_cast<uint64_t>(shape[2] * 2);
+  slot->block = 2;
+  slot->block_stride = row * static_cast<uint64_t>(shape[1]);
+  slot->strides[2] = 2;
+  slot->strides[1] = row;
+  slot->strides[0] = slot->block_stride * static_cast<uint64_t>((shape[3] + 1) / 2);
+  slot->bytes = slot->strides[0] * static_cast<uint64_t>(shape[0]);
+  return QPLAN_NPU_OK;
+}
+
+TEST(ExternalLayout, BlocksOfChannelsAreAsked) {
+  qplan_npu_target library = acme();
+  library.layout = divide_channels;
+  library.compile = [](uint64_t, const void*, uint64_t, qplan_npu_write_fn, void*,
+                       qplan_npu_reason*) -> qplan_npu_status { return QPLAN_NPU_OK; };
+  uint32_t alignment = 0;
+  const auto ask = [&](const ir::Shape& shape) {
+    return ask_layout(library, 0, {ir::kInt8, shape}, QPLAN_NPU_USE_INPUT, &alignment);
+  };
+  const Arrangement five = ask({1, 2, 3, 5});
+  EXPECT_EQ(five.block, 2u);
+  EXPECT_EQ(five.block_stride, 12u);
+  EXPECT_EQ(five.size, 36u);
+  EXPECT_FALSE(five.is_packed({ir::kInt8, {1, 2, 3, 5}}));
+  // A single block, and blocks that follow each other.
+  EXPECT_EQ(ask({1, 2, 3, 2}).block, 0u);
+  EXPECT_TRUE(ask({1, 2, 3, 2}).is_packed({ir::kInt8, {1, 2, 3, 2}}));
+  EXPECT_TRUE(ask({1, 1, 1, 4}).is_packed({ir::kInt8, {1, 1, 1, 4}}));
+}
+
 TEST(ExternalLayout, WrongLayoutsAreErrorsOfTheLibrary) {
   EXPECT_EQ(fault(pad_channels, true), "");
   EXPECT_EQ(fault(pad_channels, false),
@@ -187,6 +220,23 @@ TEST(ExternalLayout, WrongLayoutsAreErrorsOfTheLibrary) {
                 },
                 true),
             "two elements have the same bytes");
+  EXPECT_EQ(fault(divide_channels, true), "");
+  EXPECT_EQ(fault(
+                [](uint64_t, Slot* slot, qplan_npu_reason* why) -> qplan_npu_status {
+                  (void)divide_channels(0, slot, why);
+                  slot->block_stride -= 1;
+                  return QPLAN_NPU_OK;
+                },
+                true),
+            "two elements have the same bytes");
+  EXPECT_EQ(fault(
+                [](uint64_t, Slot* slot, qplan_npu_reason* why) -> qplan_npu_status {
+                  (void)divide_channels(0, slot, why);
+                  slot->bytes = 34;
+                  return QPLAN_NPU_OK;
+                },
+                true),
+            "elements reach beyond its 34 bytes");
   EXPECT_EQ(fault(
                 [](uint64_t, Slot* slot, qplan_npu_reason*) -> qplan_npu_status {
                   slot->alignment = 48;

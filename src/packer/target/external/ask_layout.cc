@@ -54,6 +54,10 @@ bool is_injective(const Arrangement& arrangement, const ir::TensorType& type) {
   std::vector<std::pair<uint64_t, uint64_t>> steps;  // and how often
   for (size_t axis = 0; axis < type.shape.size(); ++axis)
     steps.emplace_back(arrangement.strides[axis], static_cast<uint64_t>(type.shape[axis]));
+  if (arrangement.block != 0) {
+    const uint64_t channels = std::exchange(steps.back().second, arrangement.block);
+    steps.emplace_back(arrangement.block_stride, (channels - 1) / arrangement.block + 1);
+  }
   steps.emplace_back(arrangement.byte_stride, type.dtype.bits / 8u);
   std::erase_if(steps, [](const auto& step) { return step.second == 1; });
   std::ranges::sort(steps);
@@ -110,6 +114,13 @@ Arrangement ask_layout(const qplan_npu_target& library, uint64_t config, const i
   result.size = slot.bytes;
   result.fill = slot.fill;
   result.flip = slot.flip;
+  // A single block is the axis itself, and so are blocks that follow each other like the elements in them.
+  const bool is_divided = !type.shape.empty() && slot.block != 0 && slot.block < type.shape.back() &&
+                          slot.block_stride != slot.block * slot.strides[type.shape.size() - 1];
+  if (is_divided) {
+    result.block = slot.block;
+    result.block_stride = slot.block_stride;
+  }
   *alignment = slot.alignment;
   const std::string fault =
       status != QPLAN_NPU_OK
