@@ -17,6 +17,12 @@ are not cycles: a load or a taken branch takes more than one of those.
   --no-digest      opens the plan without it
   --steps          a table of the steps of each model, too
   --functions      a table of the functions of each model, too
+  --cycles         a table of the inner loops of each model, too: their instructions and the cycles that llvm-mca (LLVM 16)
+                   estimates for them on cortex-m4, m7, m33 and m55, where memory never makes them wait
+  --tflm FOLDER    counts TensorFlow Lite Micro in the place of qplan: FOLDER is its source tree, whose own Makefile builds
+                   the library for the core (and downloads what the tree lacks)
+  --cmsis-nn       with the kernels of CMSIS-NN
+  --make V=VALUE   of TFLM's Makefile, such as CMSIS_NN_PATH=folder; may be repeated
   --output FOLDER  for plans, images and counts           (default: build/firmware-benchmark)
   --help
 
@@ -27,17 +33,19 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= digest=ON output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= digest=ON tflm= output=$root/build/firmware-benchmark tables=() models=()
+make_options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
-    --steps | --functions) tables+=("$1") ;;
+    --steps | --functions | --cycles) tables+=("$1") ;;
     --no-digest) digest=OFF tables+=("$1") ;;
     --start) start=1 tables+=("$1") ;;
-    --core | --target | --fuse | --form | --build-type | --output)
+    --cmsis-nn) make_options+=(OPTIMIZED_KERNEL_DIR=cmsis_nn) ;;
+    --core | --target | --fuse | --form | --build-type | --output | --tflm | --make)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
       name=${1#--}
-      declare "${name//-/_}=$2"
+      if [ "$name" = make ]; then make_options+=("$2"); else declare "${name//-/_}=$2"; fi
       shift ;;
     -*) echo "firmware.sh: option '$1' is not known; see --help" >&2; exit 2 ;;
     *) models+=("$1") ;;
@@ -60,6 +68,15 @@ case $form in
   *) echo "firmware.sh: --form '$form' is not known; see --help" >&2; exit 2 ;;
 esac
 [ -z "$start" ] || [ "$form" = plan ] || { echo "firmware.sh: --start counts the form plan, not '$form'" >&2; exit 2; }
+if [ -n "$tflm" ]; then
+  [ "$form$start" = plan ] || { echo "firmware.sh: --tflm goes with neither --form nor --start" >&2; exit 2; }
+  makefile=tensorflow/lite/micro/tools/make/Makefile
+  [ -f "$tflm/$makefile" ] || { echo "firmware.sh: --tflm '$tflm' has no $makefile: expected TFLM's source tree" >&2; exit 2; }
+  tflm=$(cd "$tflm" && pwd) form=tflm
+elif [ ${#make_options[@]} -gt 0 ]; then
+  echo "firmware.sh: --cmsis-nn and --make go with --tflm" >&2
+  exit 2
+fi
 qplan=${QPLAN_COMMAND:-$root/build/release/bin/qplan}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
@@ -72,6 +89,21 @@ addresses() {
   arm-none-eabi-nm "$1" | awk -v pattern="$2" '$2 ~ /[tT]/ && $3 ~ pattern { printf "%s0x%s", sep, $1; sep = ":" }'
 }
 
+# TFLM's library, by its Makefile and the installed compiler, with hard floats as the toolchain files have them.
+if [ -n "$tflm" ]; then
+  case $core in
+    cortex-m4 | cortex-m7) architecture=$core+fp ;;
+    *) architecture=$core ;;
+  esac
+  make -C "$tflm" -f "$makefile" -j"$(nproc)" TARGET=cortex_m_generic TARGET_ARCH="$architecture" BUILD_TYPE=release \
+    TARGET_TOOLCHAIN_ROOT="$(dirname "$(command -v arm-none-eabi-gcc)")/" ${make_options[@]+"${make_options[@]}"} microlite \
+    > "$output/tflm.txt" 2>&1 || { tail -40 "$output/tflm.txt" >&2; exit 1; }
+  # Where it is depends on the version and the options: the one that was made or looked at last.
+  library=$(find "$tflm" -name libtensorflow-microlite.a -path "*cortex_m_generic_${architecture}_*" -printf '%T@ %p\n' |
+    sort -n | tail -1 | cut -d' ' -f2-)
+  [ -n "$library" ] || { echo "firmware.sh: TFLM's Makefile made no libtensorflow-microlite.a in '$tflm'" >&2; exit 1; }
+fi
+
 for model in "${models[@]}"; do
   case_folder=$shared/golden/$model/${golden[$model]:-rand1}
   folder=$output/$model
@@ -80,22 +112,26 @@ for model in "${models[@]}"; do
   "$qplan" inspect "$folder/model.qplan" --json > "$folder/inspect.json"
   tree=$output/$core what=(-DFIRMWARE_PLAN="$folder/model.qplan") first='^qplan_session_invoke$' last='^qplan_session_view$'
   [ -z "$start" ] || first='^qplan_plan_open$'  # the sample then looks for its input
-  if [ "$form" != plan ]; then
+  source=$root/samples/firmware
+  if [ -n "$tflm" ]; then
+    source=$root/benchmarks/peers/tflm tree=$output/$core-tflm first='^invoke_once$' last='^invoke_done$'
+    what=(-DTFLM_ROOT="$tflm" -DTFLM_LIBRARY="$library" -DFIRMWARE_PLAN="$shared/models/$model.tflite")
+  elif [ "$form" != plan ]; then
     rm -rf "$folder/c"
     "$qplan" emit-c "$folder/model.qplan" -o "$folder/c" --name model $([ "$form" = aot ] && echo --aot) > /dev/null
     tree=$output/$core-c what=(-DFIRMWARE_C="$folder/c" -DFIRMWARE_NAME=model) first='^model_run$' last='^model_output$'
   fi
   # One build tree for all images: the runtime is compiled once.
-  cmake -S "$root/samples/firmware" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
+  cmake -S "$source" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE="$build_type" \
     -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$core.cmake" "${what[@]}" \
     -DFIRMWARE_DIGEST=$digest -DFIRMWARE_INPUT="$case_folder/input0.bin" -DFIRMWARE_EXPECTED="$case_folder/output0.bin" > "$folder/build.txt"
   cmake --build "$tree" >> "$folder/build.txt" || { tail -40 "$folder/build.txt" >&2; exit 1; }
   image=$folder/firmware.elf
   cp "$tree/firmware.elf" "$image"
-  # One invoke: what the sample does from its call until it looks at the output. A step begins where the executor binds
-  # its arguments.
+  # One invoke: what the sample does from its call until it looks at the output. A step begins where the executor
+  # calls its function, a layer of a cascade where its arguments are bound.
   begin=$(addresses "$image" "$first") end=$(addresses "$image" "$last")
-  marks=$(addresses "$image" '^_ZZN5qplan11make_familyI.*StepView.*_FUN')
+  marks=$(addresses "$image" '^_ZN5qplan.*run_unkept_step|BeginEvent|^_ZZN5qplan11make_familyI.*StepView.*_FUN')
   rm -f "$folder/counts.txt"
   qemu-system-arm -M "$board" -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
     -plugin "$output/insn_count.so,begin=$begin,end=$end,marks=$marks,out=$folder/counts.txt" \

@@ -8,7 +8,7 @@
  * `marks`, which are beginnings of functions, ends one segment and begins the next. The file has the lines
  *
  *   segment <address of the mark> <instructions> <loads> <stores>
- *   block <address> <instructions>
+ *   block <address> <instructions> <instructions of the block, once>
  *   total <instructions> <loads> <stores>
  *
  * Declared here is what is used of QEMU's plugin interface, version 1 (QEMU 6.0 to 8.1), as its documentation
@@ -57,6 +57,7 @@ static struct counts now, at_begin, at_end;
  * instruction has at least two bytes. */
 #define NUM_BLOCKS ((size_t)8 << 20)
 static uint64_t *blocks, *blocks_at_begin;
+static uint16_t* block_lengths;
 
 #define MAX_MARKS 64
 #define MAX_SEGMENTS 65536
@@ -114,6 +115,7 @@ static void translate(plugin_id id, struct qemu_plugin_tb* block) {
   }
   qemu_plugin_register_vcpu_tb_exec_inline(block, PLUGIN_ADD_U64, &now.instructions, count);
   qemu_plugin_register_vcpu_tb_exec_inline(block, PLUGIN_ADD_U64, &blocks[address / 2 % NUM_BLOCKS], count);
+  block_lengths[address / 2 % NUM_BLOCKS] = (uint16_t)count;
   for (size_t i = 0; i < count; ++i) {
     struct qemu_plugin_insn* instruction = qemu_plugin_tb_get_insn(block, i);
     qemu_plugin_register_vcpu_mem_cb(instruction, at_access, PLUGIN_NO_REGISTERS, PLUGIN_MEM_LOADS_AND_STORES,
@@ -138,7 +140,8 @@ static void report(plugin_id id, void* user) {
     const uint64_t first = begin_address / (2 * NUM_BLOCKS) * (2 * NUM_BLOCKS);
     for (size_t i = 0; i < NUM_BLOCKS; ++i) {
       if (blocks_at_begin[i] != 0) {
-        fprintf(file, "block %" PRIx64 " %" PRIu64 "\n", first + 2 * i, blocks_at_begin[i]);
+        fprintf(file, "block %" PRIx64 " %" PRIu64 " %u\n", first + 2 * i, blocks_at_begin[i],
+                (unsigned)block_lengths[i]);
       }
     }
     fputs("total ", file);
@@ -179,7 +182,8 @@ EXPORT int qemu_plugin_install(plugin_id id, const plugin_info* info, int argc, 
   }
   blocks = calloc(NUM_BLOCKS, sizeof(*blocks));
   blocks_at_begin = calloc(NUM_BLOCKS, sizeof(*blocks));
-  if (blocks == NULL || blocks_at_begin == NULL) return -1;
+  block_lengths = calloc(NUM_BLOCKS, sizeof(*block_lengths));
+  if (blocks == NULL || blocks_at_begin == NULL || block_lengths == NULL) return -1;
   qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
   qemu_plugin_register_atexit_cb(id, report, NULL);
   return 0;

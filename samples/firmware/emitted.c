@@ -7,6 +7,9 @@
 #include "guards.h"
 #endif
 #include "measure.h"
+#ifdef FIRMWARE_PROFILE
+#include "cycles.h"
+#endif
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -39,13 +42,24 @@ int main(void) {
   }
   print("init_stack_bytes ", stack_used());
   memcpy(JOIN(MODEL, _input)(0), input_bytes, (size_t)(input_bytes_end - input_bytes));
+#ifdef FIRMWARE_PROFILE /* this form has no events: the cycles of a run */
+  cycle_counter counter;
+  cycles_start(&counter);
+  const uint64_t begin = cycles_now(&counter);
+  const int32_t status = JOIN(MODEL, _run)();
+  print("cycles ", (uint32_t)(cycles_now(&counter) - begin));
+#else
   stack_paint();
-  if (JOIN(MODEL, _run)() < 0) {
+  const int32_t status = JOIN(MODEL, _run)();
+#endif
+  if (status < 0) {
     semihosting_write("firmware: run failed\n");
     return 1;
   }
   const uint8_t* const bytes = JOIN(MODEL, _output)(0);
+#ifndef FIRMWARE_PROFILE
   print("run_stack_bytes ", stack_used());
+#endif
   const size_t size = (size_t)(expected_bytes_end - expected_bytes);
   uint32_t different = 0;
   for (size_t i = 0; i < size; ++i) different += bytes[i] != expected_bytes[i];

@@ -1,9 +1,12 @@
-/* Runs a plan in place from flash, in memory known at build time, without heap, and compares the output with the bytes
- * that the framework gave. Exit status 0: equal. C99. */
+/* Runs a plan in place from flash, in memory known at build time, without heap, and compares the output with
+ * the bytes that the framework gave. Exit status 0: equal. C99. */
 #include <qplan/qplan.h>
 #include <string.h>
 
 #include "measure.h"
+#ifdef FIRMWARE_PROFILE
+#include "profile.h"
+#endif
 
 extern const uint8_t plan_bytes[], plan_bytes_end[];
 extern const uint8_t input_bytes[], input_bytes_end[];
@@ -16,6 +19,9 @@ extern const uint8_t expected_bytes[], expected_bytes_end[];
 /* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figure here. */
 #define ARENA_BYTES (1024u * 1024u)
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(64)));
+#ifdef FIRMWARE_PROFILE /* the cycles of each step */
+static profile cycles_of_steps;
+#endif
 
 static int fail(const char* what, const qplan_error* error) {
   semihosting_write("firmware: ");
@@ -35,7 +41,8 @@ int main(void) {
 
   stack_paint();
   qplan_plan plan;
-  if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), FIRMWARE_OPEN_FLAGS, &error) < 0) {
+  if (qplan_plan_open(&plan, plan_bytes, (size_t)(plan_bytes_end - plan_bytes), FIRMWARE_OPEN_FLAGS, &error) <
+      0) {
     return fail("open", &error);
   }
 
@@ -43,10 +50,16 @@ int main(void) {
   memset(&config, 0, sizeof(config));
   config.struct_size = sizeof(config);
   config.kernels = qplan_kernels_integer();
+#ifdef FIRMWARE_PROFILE
+  qplan_platform platform;
+  profile_platform(&cycles_of_steps, &platform);
+  config.platform = &platform;
+#endif
 
   qplan_memory_need need;
   uint32_t num_banks = 1;
-  if (qplan_session_memory_needs(&plan, &config, &need, &num_banks, &error) < 0) return fail("memory", &error);
+  if (qplan_session_memory_needs(&plan, &config, &need, &num_banks, &error) < 0)
+    return fail("memory", &error);
   print("memory_bytes ", (uint32_t)need.size);
 
   qplan_memory memory;
@@ -89,6 +102,9 @@ int main(void) {
     return fail("output", &error);
   }
   print("run_stack_bytes ", stack_used());
+#ifdef FIRMWARE_PROFILE
+  profile_print(&cycles_of_steps);
+#endif
   const size_t size = (size_t)(expected_bytes_end - expected_bytes);
   const uint8_t* bytes = (const uint8_t*)output.data + output.byte_offset;
   uint32_t different = 0;

@@ -1,5 +1,5 @@
-/* What the samples print, and how deep the stack of a call was: the stack below the caller is painted before the call, and
- * what has another color afterwards was used. */
+/* What the samples print, and how deep the stack of a call was: the stack below the caller is painted before
+ * the call, and what has another color afterwards was used. */
 #ifndef SAMPLES_FIRMWARE_MEASURE_H_
 #define SAMPLES_FIRMWARE_MEASURE_H_
 
@@ -10,7 +10,7 @@
 #define STACK_PAINTED_BYTES 16384u
 #define STACK_COLOR 0xa5a5a5a5u
 
-static inline void print(const char* label, uint32_t value) {
+static inline void print_number(const char* label, uint32_t value, const char* end) {
   char digits[12];
   int at = 11;
   digits[at] = '\0';
@@ -20,8 +20,10 @@ static inline void print(const char* label, uint32_t value) {
   } while (value != 0);
   semihosting_write(label);
   semihosting_write(digits + at);
-  semihosting_write("\n");
+  semihosting_write(end);
 }
+
+static inline void print(const char* label, uint32_t value) { print_number(label, value, "\n"); }
 
 static inline uint32_t* stack_top_now(void) {
   uint32_t* top;

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS / "report"))
 
 import compare  # noqa: E402
+import firmware_cycles  # noqa: E402
 import kernels  # noqa: E402
 import layers  # noqa: E402
 import load  # noqa: E402
@@ -45,6 +47,34 @@ def results(*models):
     return {"quick": False, "rounds": 7, "machine": {"isa": "avx2", "peak_gmac_per_s": 100.0,
             "read_gb_per_s": {"L2": 100.0, "L3": 50.0, "memory": 10.0}}, "models": list(models),
             "peers": {"onednn": "2.6.3"}, "geometric_means": {"onednn": 0.75, "onnxruntime": None}}
+
+
+class FirmwareCycles(unittest.TestCase):
+    LOOP = ("ldm.w r1!, {r11, r12}", "ldr r0, [r2], #4", "ldr r3, [r4], #4", "smlad r5, r0, r11, r5", "sxtb16 r11, r11",
+            "smlad r4, r3, r12, r4", "cmp r0, lr", "bne.w 0x2805a <loop>")
+
+    def test_products_that_a_block_adds_up(self):
+        self.assertEqual(firmware_cycles.macs_of(self.LOOP), 4)
+        self.assertEqual(firmware_cycles.macs_of(("vmladava.s8 r0, q0, q1", "vmlava.s8 r0, q0, q5", "vmul.i16 q0, q1, q2",
+                                                  "mul r0, r1, r2", "mla r0, r1, r2, r3", "smlabb r0, r1, r2, r3",
+                                                  "vqrdmulh.s32 q0, q0, q2", "smmulr r0, r1, r2")), 43)
+
+    def test_cycles_by_the_manual_of_a_cortex_m4(self):
+        # 1 + 2 registers; 2 for the first load, 1 for the next; 4 instructions of one; a taken branch of 1 + 2.
+        self.assertEqual(firmware_cycles.manual_cycles_of(self.LOOP), 3 + 2 + 1 + 4 + 3)
+        self.assertEqual(firmware_cycles.manual_cycles_of(("push {r4-r7, lr}", "udiv r0, r0, r1", "ldrd r0, r1, [r2]")),
+                         6 + 7 + 3)
+
+    @unittest.skipUnless(shutil.which("llvm-mca-16"), "llvm-mca-16 is not installed (Debian: llvm-16)")
+    def test_llvm_mca_reads_blocks_and_counts_what_it_does_not_know(self):
+        # One instruction in a cycle; the branch's address means nothing.
+        self.assertAlmostEqual(firmware_cycles.cycles_of(self.LOOP, "cortex-m4"), 8, delta=0.1)
+        vectors = ("vldrb.u8 q0, [r0], #16", "vmladava.s8 r2, q0, q1")
+        alone = firmware_cycles.cycles_of(vectors, "cortex-m55")
+        self.assertGreaterEqual(alone, 2)
+        # The end of a low-overhead loop takes none, its beginning is unknown to llvm-mca and takes one.
+        self.assertEqual(firmware_cycles.cycles_of((*vectors, "le lr, 0x100 <x>"), "cortex-m55"), alone)
+        self.assertEqual(firmware_cycles.cycles_of(("dls lr, r0", *vectors), "cortex-m55"), alone + 1)
 
 
 class Compare(unittest.TestCase):

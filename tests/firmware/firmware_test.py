@@ -80,7 +80,7 @@ class Firmware(unittest.TestCase):
                 self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
                               "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
 
-    def build(self, name, model, input_file, expected, plan=None, self_check=False):
+    def build(self, name, model, input_file, expected, plan=None, self_check=False, profile=False):
         """Packs for the device (without a plan), builds the image; returns the plan's path and the image's."""
         folder = os.path.join(BUILD, name)
         os.makedirs(folder, exist_ok=True)
@@ -92,7 +92,7 @@ class Firmware(unittest.TestCase):
         run("cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", tree, "-G", "Ninja",
             "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
             "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_PLAN=" + plan,
-            "-DFIRMWARE_SELF_CHECK=" + ("ON" if self_check else "OFF"),
+            "-DFIRMWARE_SELF_CHECK=" + ("ON" if self_check else "OFF"), "-DFIRMWARE_PROFILE=" + ("ON" if profile else "OFF"),
             "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
         run("cmake", "--build", tree)
         image = os.path.join(folder, "firmware.elf")
@@ -100,8 +100,8 @@ class Firmware(unittest.TestCase):
         return plan, image, os.path.join(tree, "qplan", "lib", "libqplan.a")
 
     @staticmethod
-    def start(image):
-        return run("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
+    def start(image, *options):
+        return run("qemu-system-arm", *options, "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none",
                    "-semihosting-config", "enable=on,target=native", "-kernel", image, check=False)
 
     def self_checking(self, name, model, input_file, expected):
@@ -161,6 +161,24 @@ class Firmware(unittest.TestCase):
                 stack = inspected["memory"]["stack_bytes"]["32_bit"]
                 self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
                 self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
+
+    def test_a_profile_has_the_cycles_of_each_step(self):
+        name, model, input_file, expected = models()[0]
+        plan, image, _ = self.build(name + "_profile", model, input_file, expected, profile=True)
+        # An instruction takes 32 ns of QEMU's clock, by which SysTick counts 25 MHz: 0.8 of a cycle. QEMU has no DWT.
+        done = self.start(image, "-icount", "shift=5")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("cycles by SysTick", done.stdout)
+        steps = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("step ")]
+        inspected = json.loads(run(QPLAN, "inspect", plan, "--json").stdout)["steps"]
+        self.assertEqual([(step[1], step[2]) for step in steps], [(str(step["macs"]), step["op"]) for step in inspected])
+        cycles = [int(step[0]) for step in steps]
+        self.assertIn(f"cycles {sum(cycles)}\n", done.stdout)
+        for count, step in zip(cycles, inspected):
+            # The calls of a kernel take some hundred instructions; a MAC of these kernels takes 0.7 to 10.
+            self.assertGreater(count, 0.8 * max(100, 0.7 * step["macs"]), step["name"])
+            self.assertLess(count, 0.8 * (20000 + 10 * step["macs"]), step["name"])
+        self.assertEqual(self.start(image, "-icount", "shift=5").stdout, done.stdout)
 
     def test_sums_apart_from_layers_stay_within_the_stated_stack(self):
         name, model, input_file, expected = models()[0]
@@ -248,4 +266,4 @@ class Firmware(unittest.TestCase):
 
 if __name__ == "__main__":
     QPLAN, BUILD = (os.path.abspath(argument) for argument in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
