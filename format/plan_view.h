@@ -163,6 +163,10 @@ inline const int64_t* extents_of(const Tensor& tensor) {
 // axis is divided into blocks of so many elements; 0: it is not.
 [[nodiscard]] bool axis_reach(int64_t extent, uint64_t stride, uint32_t block, uint64_t block_stride,
                               uint64_t* reach);
+// NpuBind::kept of outputs.
+inline constexpr uint32_t kKeptToo = 1, kKeptAlone = 2;
+// The bind of a verified region in which it keeps the tensor, an output of it; null: it does not.
+const NpuBind* kept_bind(const NpuStep& region, uint32_t tensor);
 // What State::initial is where there is no constant.
 inline constexpr uint32_t kNoTensorIndex = UINT32_MAX;
 inline bool same_range(const Tensor& a, const Tensor& b) {

@@ -72,6 +72,7 @@ class PlanVerifier {
   bool npu_binds(uint32_t index, const NpuStep& body);
   bool npu_bind(uint32_t index, const NpuStep& body, uint32_t bind, uint32_t device_bank);
   bool npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index, uint32_t device_bank);
+  bool npu_kept(uint32_t index, const NpuStep& body, const NpuBind& bind);
   bool npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank);
   bool npu_alternatives(uint32_t index, const NpuStep& body);
   bool function(uint32_t index, const Function& function);

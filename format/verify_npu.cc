@@ -19,7 +19,29 @@ Range range_of(const NpuBind& bind) { return {bind.offset(), bind.offset() + bin
 // The bytes of the tensor themselves are the buffer.
 bool is_in_place(const NpuBind& bind) { return bind.strides() == nullptr; }
 
+// Whether two verified binds have their elements at the same bytes of the bank.
+bool are_arranged_alike(const NpuBind& a, const NpuBind& b) {
+  if (a.offset() != b.offset() || a.size() != b.size() || a.origin() != b.origin() ||
+      a.byte_stride() != b.byte_stride() || a.flip() != b.flip() || a.block() != b.block() ||
+      a.block_stride() != b.block_stride()) {
+    return false;
+  }
+  for (uint32_t axis = 0; axis < a.strides()->size(); ++axis) {
+    if (a.strides()->Get(axis) != b.strides()->Get(axis)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+const NpuBind* kept_bind(const NpuStep& region, uint32_t tensor) {
+  for (uint32_t b = 0; b < count_of(region.binds()); ++b) {
+    const NpuBind& bind = *region.binds()->Get(b);
+    if (bind.use() == NpuUse_OUTPUT && bind.kept() != 0 && region.outputs()->Get(bind.index()) == tensor)
+      return &bind;
+  }
+  return nullptr;
+}
 
 bool axis_reach(int64_t extent, uint64_t stride, uint32_t block, uint64_t block_stride, uint64_t* reach) {
   const auto whole = static_cast<uint64_t>(extent - 1);
@@ -146,7 +168,29 @@ bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_i
     corrupt_bind(index, bind_index) << "tensor " << bind.index() << " of " << count_of(tensors);
     return false;
   }
-  return npu_arrangement(index, bind, tensors->Get(bind.index()), device_bank);
+  return npu_arrangement(index, bind, tensors->Get(bind.index()), device_bank) &&
+         (bind.kept() == 0 || npu_kept(index, body, bind));
+}
+
+// A job reads what the job of an earlier region has left, in place of a copy: it is the same tensor, in the
+// same bytes and arrangement.
+bool PlanVerifier::npu_kept(uint32_t index, const NpuStep& body, const NpuBind& bind) {
+  if (bind.use() == NpuUse_OUTPUT) {
+    if (bind.kept() <= kKeptAlone && !is_in_place(bind)) return true;
+    corrupt_step(index) << "slot " << bind.slot() << " keeps its tensor in the way " << bind.kept()
+                        << ", expected 0 to " << kKeptAlone << ", and 0 of a tensor in place";
+    return false;
+  }
+  const Step* maker = bind.kept() <= index ? plan_.steps()->Get(index - bind.kept()) : nullptr;
+  const NpuStep* region = maker != nullptr ? maker->body_as_NpuStep() : nullptr;
+  if (region != nullptr && region->target() == body.target() && !is_in_place(bind)) {
+    if (!spend(count_of(region->binds()))) return false;
+    const NpuBind* kept = kept_bind(*region, body.inputs()->Get(bind.index()));
+    if (kept != nullptr && are_arranged_alike(*kept, bind)) return true;
+  }
+  corrupt_step(index) << "slot " << bind.slot() << ": the region " << bind.kept()
+                      << " steps earlier does not keep its tensor there";
+  return false;
 }
 
 // If the highest byte of the arrangement is in the bind's range, so are all others.

@@ -16,7 +16,7 @@ constexpr const char* kFields[] = {
     "sdd448dd1vIvJd",        // Function
     "4441",                  // State
     "4d",                    // SelfCheck
-    "41488h881148",          // NpuBind
+    "41488h8811484",         // NpuBind
     "shs",                   // CustomOption
     "44888",                 // ConstantCopy
     "2dd1uP848tS1",          // KernelStep

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns;
- * 1.3: blocks of channels in layouts */
+ * 1.3: blocks of channels and flags in layouts */
 #define QPLAN_NPU_TARGET_ABI 0x00010003u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
@@ -77,6 +77,13 @@ typedef qplan_npu_status (*qplan_npu_write_fn)(void* user, const void* bytes, ui
  * c / block * block_stride. The last block may have fewer channels than the others. C/16 of an int8 tensor
  * [N, H, W, C], the blocks outside of height and width: block = 16, block_stride = H * W * 16, strides
  * { blocks * H * W * 16, W * 16, 16, 1 }. */
+enum {
+  /* What a region writes, another of the device may read where it is, if their layouts are the same. In
+   * buffers with bytes beside the tensor's this takes one of these, too. */
+  QPLAN_NPU_LAYOUT_ANY_FILL = 1, /* of an input: the other bytes may hold anything */
+  QPLAN_NPU_LAYOUT_FILLS = 2     /* of an output: after a job the other bytes hold `fill` */
+};
+
 typedef struct qplan_npu_slot_layout {
   uint32_t struct_size;
   uint32_t usage;         /* QPLAN_NPU_USE_INPUT or QPLAN_NPU_USE_OUTPUT */
@@ -89,8 +96,9 @@ typedef struct qplan_npu_slot_layout {
   uint8_t fill;                         /* of an input: what all other bytes of the buffer hold */
   uint8_t flip;                         /* 0x80: uint8 as int8, 128 less; else 0 */
   uint8_t reserved[2];
-  uint32_t block; /* elements of the last axis in a block; 0: it is not divided. Since 1.3 */
-  uint32_t reserved2;
+  /* Since 1.3: */
+  uint32_t block;        /* elements of the last axis in a block; 0: it is not divided */
+  uint32_t flags;        /* QPLAN_NPU_LAYOUT_* */
   uint64_t block_stride; /* bytes, from each block to the next */
 } qplan_npu_slot_layout;
 

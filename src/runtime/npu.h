@@ -65,6 +65,8 @@ struct NpuRegion {
   uint64_t copy_bytes = 0;
   uint64_t last_cycles = 0;
   uint64_t checksum = 0;  // of what the device made, until the CPU has made the same
+  // Its job of this run has left the outputs that the plan keeps in the device's bank.
+  bool keeps_outputs = false;
   char text[kNpuTextBytes] = {};
 
   bool is_on_device() const { return status == QPLAN_OK && device->takes_jobs(); }
@@ -120,6 +122,8 @@ struct qplan_npu_client {
   // Submits the region's job, or goes on with the one in flight, and waits for it as long as the caller wants
   // to; without limit where the driver is synchronous.
   qplan::NpuRun (*run)(qplan::Session* session, qplan::NpuRegion* region, qplan::NpuWait* wait);
+  // Before the CPU's steps of a region: inputs that an earlier region keeps in the device's bank are copied.
+  void (*provide)(qplan::Session* session, qplan::NpuRegion* region);
   // Called for a region that ran on the device, before and after the CPU's steps compute the same outputs.
   void (*remember)(qplan::Session* session, qplan::NpuRegion* region);
   void (*compare)(qplan::Session* session, qplan::NpuRegion* region);

@@ -171,6 +171,7 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     NpuRegion* region = session->steps[i].region;
     NpuRun run = NpuRun::kCpu;
     if (session->is_cancelled() && !npu.has_job) return cancelled_at(session, i);
+    if (!npu.has_job) region->keeps_outputs = false;
     if (npu.has_job || region->is_on_device()) {
       run = run_on_device(session, i, region, wait);
     } else if (!may_run_on_cpu(*session, *region)) {
@@ -186,6 +187,7 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
       npu.next_step += step->num_alternative_steps();
       continue;
     }
+    if (npu.client != nullptr) npu.client->provide(session, region);
     if (verifies) npu.client->remember(session, region);
     ++region->cpu_runs;
     for (uint32_t k = 0; k < step->num_alternative_steps(); ++k, ++npu.next_step) {

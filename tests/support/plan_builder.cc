@@ -27,7 +27,7 @@ Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& ste
     if (bind.strides) strides = builder.CreateVector(*bind.strides);
     binds.push_back(format::CreateNpuBind(builder, bind.slot, bind.use, bind.index, bind.offset, bind.size,
                                           strides, bind.origin, bind.byte_stride, bind.fill, bind.flip,
-                                          bind.block, bind.block_stride));
+                                          bind.block, bind.block_stride, bind.kept));
   }
   return format::CreateNpuStepDirect(builder, step.npu->target, step.npu->format, step.npu->blob,
                                      &step.inputs, &step.outputs, &binds, step.npu->num_alternative_steps,

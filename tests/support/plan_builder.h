@@ -79,6 +79,7 @@ struct BindSpec {
   uint8_t flip = 0;
   uint32_t block = 0;
   uint64_t block_stride = 0;
+  uint32_t kept = 0;
 };
 
 // The fields of a region's step, in place of kernel and parameters.

@@ -299,6 +299,7 @@ Json bind_json(const format::NpuStep& step, const format::NpuBind& bind) {
   json["flip"] = bind.flip();
   json["block"] = bind.block();
   json["block_stride"] = bind.block_stride();
+  json["kept"] = bind.kept();
   return json;
 }
 
@@ -309,6 +310,7 @@ Json region_json(const PlanView& view, uint32_t index, const format::NpuStep& st
     const format::NpuBind& bind = *step.binds()->Get(i);
     binds.push_back(bind_json(step, bind));
     if (bind.use() == format::NpuUse_SCRATCH || bind.strides() == nullptr) continue;
+    if (bind.use() == format::NpuUse_INPUT ? bind.kept() != 0 : bind.kept() == format::kKeptAlone) continue;
     ++copies;
     copy_bytes += view.tensor(bound_tensor(step, bind)).size();
   }

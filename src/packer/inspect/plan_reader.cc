@@ -126,6 +126,9 @@ std::string bind_text(const PlanView& view, const format::NpuStep& step, const f
   if (bind.byte_stride() != 1) text += ", byte stride " + std::to_string(bind.byte_stride());
   if (bind.use() == format::NpuUse_INPUT) text += ", fill " + std::to_string(bind.fill());
   if (bind.flip() != 0) text += ", flip " + std::to_string(bind.flip());
+  if (bind.kept() == 0) return text;
+  if (bind.use() == format::NpuUse_OUTPUT) return text + ", kept for later regions";
+  text += ", left there " + std::to_string(bind.kept()) + " steps earlier";
   return text;
 }
 

@@ -39,7 +39,9 @@ BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t devi
     for (uint32_t i = 0; i < step.npu->slots.size(); ++i) {
       const uint32_t tensor = slot_tensor(step, step.npu->slots[i]);
       if (tensor != kNone && arena.device_of[tensor] == device) continue;
-      result.buffers.push_back({step.npu->slots[i].arrangement.size, s, s});
+      if (step.npu->slots[i].use == format::NpuUse_INPUT && arena.kept[s][i] != 0) continue;
+      const uint32_t last = last_reader(program, arena.kept, s, i);
+      result.buffers.push_back({step.npu->slots[i].arrangement.size, s, last});
       result.slots.emplace_back(s, i);
     }
   }
@@ -82,7 +84,20 @@ Placement place_bank(const Program& program, uint32_t device, uint64_t alignment
   return placement;
 }
 
-// A slot whose tensor is in the bank has the tensor's address.
+// Where the region keeps its output.
+uint64_t kept_offset(const Program& program, const Arena& arena, uint32_t s, uint32_t tensor) {
+  const ProgramStep& step = program.steps[s];
+  for (size_t i = 0; i < step.npu->slots.size(); ++i) {
+    const target::RegionSlot& slot = step.npu->slots[i];
+    if (slot.use == format::NpuUse_OUTPUT && slot_tensor(step, slot) == tensor)
+      return arena.slot_offsets[s][i];
+  }
+  throw PackError(QPLAN_INTERNAL, cat("memory plan: '", step.name, "' keeps no '",
+                                      program.tensors[tensor].name, "'; this is a defect of the packer"));
+}
+
+// A slot whose tensor is in the bank has the tensor's address, and one that reads what another keeps has the
+// address of that one.
 void place_slots_in_place(const Program& program, Arena* arena) {
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
@@ -90,6 +105,9 @@ void place_slots_in_place(const Program& program, Arena* arena) {
       const uint32_t tensor = slot_tensor(step, step.npu->slots[i]);
       if (tensor != kNone && arena->device_of[tensor] == step.npu->target) {
         arena->slot_offsets[s][i] = arena->offsets[tensor];
+      } else if (tensor != kNone && step.npu->slots[i].use == format::NpuUse_INPUT &&
+                 arena->kept[s][i] != 0) {
+        arena->slot_offsets[s][i] = kept_offset(program, *arena, s - arena->kept[s][i], tensor);
       }
     }
   }
@@ -239,10 +257,12 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device, uin
       const target::RegionSlot& slot = step.npu->slots[i];
       const uint32_t tensor = slot_tensor(step, slot);
       if (tensor != kNone && arena.device_of[tensor] == device) continue;
+      if (slot.use == format::NpuUse_INPUT && arena.kept[s][i] != 0) continue;  // checker.cc
       PlacedValue value;
       value.offset = arena.slot_offsets[s][i];
       value.size = slot.arrangement.size;
-      value.first = value.last = s;
+      value.first = s;
+      value.last = last_reader(program, arena.kept, s, i);
       value.alignment = bank_alignment;
       value.name = cat(step.name, ", slot ", slot.slot);
       values.push_back(std::move(value));
@@ -268,10 +288,11 @@ uint64_t scratch_of(const Program& program, const Arena& arena, const ProgramSte
 }
 
 // With the given tensors in the banks of devices, unchecked.
-Arena place_all(const Program& program, DeviceTensors device_of, const SharingQueries& sharing,
+Arena place_all(const Program& program, DeviceTensors device_of, bool keeps, const SharingQueries& sharing,
                 uint32_t iterations) {
   Arena arena;
   arena.device_of = std::move(device_of);
+  arena.kept = keeps ? find_kept_slots(program, arena.device_of) : no_kept_slots(program);
   arena.lifetimes = find_lifetimes(program, arena.device_of, sharing.may_be_in_place, sharing.may_overwrite);
   if (sharing.part_offset) place_parts(program, arena.device_of, sharing.part_offset, &arena.lifetimes);
   arena.slot_offsets.resize(program.steps.size());
@@ -304,9 +325,9 @@ Arena place_all(const Program& program, DeviceTensors device_of, const SharingQu
 
 // Buffers of more tensors are larger and live longer, and rests of buffers have to be where those were: no
 // lower bound is higher for it, but gaps may fit worse.
-Arena place_smallest(const Program& program, const DeviceTensors& device_of, const SharingQueries& sharing,
-                     uint32_t iterations) {
-  Arena arena = place_all(program, device_of, sharing, iterations);
+Arena place_smallest(const Program& program, const DeviceTensors& device_of, bool keeps,
+                     const SharingQueries& sharing, uint32_t iterations) {
+  Arena arena = place_all(program, device_of, keeps, sharing, iterations);
   const bool has_parts = std::ranges::any_of(arena.lifetimes.inside, [](uint32_t t) { return t != kNone; });
   const bool has_rests = std::ranges::any_of(arena.lifetimes.buffers,
                                              [](const Buffer& buffer) { return buffer.rest_of != kNone; });
@@ -314,7 +335,7 @@ Arena place_smallest(const Program& program, const DeviceTensors& device_of, con
     if (arena.size == arena.lower_bound) return;
     const SharingQueries queries = {sharing.may_be_in_place, with_parts ? sharing.part_offset : nullptr,
                                     with_rests ? sharing.may_overwrite : nullptr};
-    Arena other = place_all(program, device_of, queries, iterations);
+    Arena other = place_all(program, device_of, keeps, queries, iterations);
     if (other.size < arena.size) arena = std::move(other);
   };
   if (has_parts) keep_smaller(false, true);
@@ -323,13 +344,20 @@ Arena place_smallest(const Program& program, const DeviceTensors& device_of, con
   return arena;
 }
 
-// Moves the largest tensor of each bank that exceeds its device to the arena; regions then copy it. False:
-// all banks fit.
-bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* device_of) {
+// Moves the largest tensor of each bank that exceeds its device to the arena; regions then copy it, and first
+// of all what they kept. False: all banks fit.
+bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* device_of, bool* keeps) {
   bool moved = false;
+  const auto has_kept = [](const std::vector<uint32_t>& slots) {
+    return std::ranges::any_of(slots, [](uint32_t kept) { return kept != 0; });
+  };
   for (uint32_t device = 0; device < program.devices.size(); ++device) {
     const uint64_t limit = program.devices[device].max_bank_bytes;
     if (limit == 0 || arena.devices[device].size <= limit) continue;
+    if (std::ranges::any_of(arena.kept, has_kept)) {
+      *keeps = false;
+      return true;
+    }
     uint32_t largest = kNone;
     for (uint32_t t = 0; t < program.tensors.size(); ++t) {
       if ((*device_of)[t] != device) continue;
@@ -360,9 +388,10 @@ Arena plan_arena(const Program& program, const SharingQueries& queries, uint32_t
   // Areas are filled with buffers one by one, which the rest of another could not follow.
   if (!areas.empty()) sharing.may_overwrite = nullptr;
   DeviceTensors device_of = find_device_tensors(program);
-  Arena arena = place_smallest(program, device_of, sharing, iterations);
-  while (relieve_banks(program, arena, &device_of))
-    arena = place_smallest(program, device_of, sharing, iterations);
+  bool keeps = true;
+  Arena arena = place_smallest(program, device_of, keeps, sharing, iterations);
+  while (relieve_banks(program, arena, &device_of, &keeps))
+    arena = place_smallest(program, device_of, keeps, sharing, iterations);
   if (!areas.empty()) spread(program, areas, arena_alignment(program), iterations, &arena);
   for (uint32_t area = 0; area <= arena.areas.size(); ++area)
     check_bank(program, arena, kNone, area, sharing.part_offset);

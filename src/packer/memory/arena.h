@@ -46,6 +46,8 @@ struct Arena {
   // Per step, per slot of its region: the offset in the device's bank. A slot whose tensor is in that bank
   // has the tensor's offset; all others have bytes of their own while their step runs.
   std::vector<std::vector<uint64_t>> slot_offsets;
+  // Slots that keep a tensor have their bytes until the last region that reads it there.
+  KeptSlots kept;
   std::vector<uint64_t> scratch_offsets;  // per step; empty where scratch is not in the arena
   std::vector<uint64_t> scratch_sizes;    // as many
   // Per tensor that no device has: 0, or 1 + its position in `areas`. Empty: all are in the first area.
@@ -58,7 +60,8 @@ struct Arena {
 // The bytes of the arena and of all devices' banks.
 uint64_t total_bytes(const Arena& arena);
 
-// Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes);
+// Tensors leave the bank of a device that has no room for all of them (ProgramDevice::max_bank_bytes), kept
+// ones first;
 // PackError (QPLAN_MODEL_UNSUPPORTED) where its regions' buffers alone exceed it.
 // Parts are inside their wholes unless the arena is smaller otherwise. iterations: of the planner's hill
 // climbing, 0 for its default. PackError (QPLAN_INTERNAL) when a checker refuses the result.

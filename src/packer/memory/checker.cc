@@ -247,6 +247,8 @@ class Checker {
       }
       ranges.push_back(range_of_slot);
       const uint32_t own = slot_tensor(step, slots[i]);
+      if (slots[i].use == format::NpuUse_INPUT && arena_.kept[s].at(i) != 0)
+        check_kept(s, slots[i], own, begin);
       for (const std::vector<TensorId>* tensors : {&step.inputs, &step.outputs}) {
         for (const TensorId tensor : *tensors) {
           if (tensor == own && arena_.device_of[tensor] == device) {
@@ -259,6 +261,23 @@ class Checker {
         }
       }
     }
+  }
+
+  // What an earlier region has left for the slot is there, and nobody has to copy it.
+  void check_kept(uint32_t s, const RegionSlot& slot, TensorId tensor, uint64_t begin) const {
+    const uint32_t distance =
+        arena_.kept[s][static_cast<size_t>(&slot - program_.steps[s].npu->slots.data())];
+    const ProgramStep* maker = distance > s ? nullptr : &program_.steps[s - distance];
+    bool found = false;
+    for (size_t i = 0; maker != nullptr && maker->npu != nullptr && i < maker->npu->slots.size(); ++i) {
+      const RegionSlot& left = maker->npu->slots[i];
+      found =
+          found || (left.use == format::NpuUse_OUTPUT && slot_tensor(*maker, left) == tensor &&
+                    maker->npu->target == program_.steps[s].npu->target &&
+                    arena_.kept[s - distance].at(i) != 0 && arena_.slot_offsets[s - distance][i] == begin &&
+                    may_stay(left.arrangement, slot.arrangement, program_.tensors[tensor].type));
+    }
+    if (!found) fail(s, cat("slot ", slot.slot, " reads what no region has left there"));
   }
 
   [[noreturn]] void fail(uint32_t s, const std::string& text) const {

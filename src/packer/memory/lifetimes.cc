@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/memory_layout.h"
+#include "format/plan_view.h"
 
 namespace qplan::memory {
 namespace {
@@ -261,12 +262,98 @@ bool fit_side_by_side(const Program& program, const DeviceTensors& device_of) {
   return true;
 }
 
-BoundaryCopies boundary_copies(const Program& program, const DeviceTensors& device_of,
-                               const ProgramStep& step) {
+KeptSlots no_kept_slots(const Program& program) {
+  KeptSlots kept(program.steps.size());
+  for (size_t s = 0; s < kept.size(); ++s) {
+    if (program.steps[s].npu != nullptr) kept[s].assign(program.steps[s].npu->slots.size(), 0);
+  }
+  return kept;
+}
+
+namespace {
+
+constexpr size_t kNoSlot = SIZE_MAX;
+
+size_t input_slot(const ProgramStep& step, uint32_t tensor) {
+  const std::vector<RegionSlot>& slots = step.npu->slots;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].use == format::NpuUse_INPUT && slot_tensor(step, slots[i]) == tensor) return i;
+  }
+  return kNoSlot;
+}
+
+// An output that the region at `maker` copies.
+void keep_output(const Program& program, uint32_t maker, size_t slot, KeptSlots* kept) {
+  const target::NpuRegion& region = *program.steps[maker].npu;
+  const RegionSlot& output = region.slots[slot];
+  const uint32_t tensor = slot_tensor(program.steps[maker], output);
+  bool is_read_there = false;
+  bool is_read_elsewhere = std::ranges::find(program.outputs, tensor) != program.outputs.end();
+  // The fallback steps of a region read what it reads.
+  for (uint32_t s = maker + region.num_alternative_steps + 1; s < program.steps.size(); ++s) {
+    const ProgramStep& step = program.steps[s];
+    const bool reads = std::ranges::find(step.inputs, tensor) != step.inputs.end();
+    if (reads && step.npu != nullptr && step.npu->target == region.target) {
+      const size_t input = input_slot(step, tensor);
+      const bool stays =
+          input != kNoSlot && target::may_stay(output.arrangement, step.npu->slots[input].arrangement,
+                                               program.tensors[tensor].type);
+      if (stays) (*kept)[s][input] = s - maker;
+      (stays ? is_read_there : is_read_elsewhere) = true;
+    } else if (reads) {
+      is_read_elsewhere = true;
+    }
+    if (step.npu != nullptr) s += step.npu->num_alternative_steps;
+  }
+  if (is_read_there) (*kept)[maker][slot] = is_read_elsewhere ? format::kKeptToo : format::kKeptAlone;
+}
+
+}  // namespace
+
+KeptSlots find_kept_slots(const Program& program, const DeviceTensors& device_of) {
+  KeptSlots kept = no_kept_slots(program);
+  const auto is_state = [&](uint32_t tensor) {
+    return std::ranges::any_of(program.states, [&](const target::ProgramState& state) {
+      return state.input == tensor || state.output == tensor;
+    });
+  };
+  for (uint32_t s = 0; s < program.steps.size(); ++s) {
+    for (size_t i = 0; i < kept[s].size(); ++i) {
+      const RegionSlot& slot = program.steps[s].npu->slots[i];
+      if (slot.use != format::NpuUse_OUTPUT) continue;
+      const uint32_t tensor = slot_tensor(program.steps[s], slot);
+      if (device_of[tensor] == kNone && !is_state(tensor)) keep_output(program, s, i, &kept);
+    }
+  }
+  return kept;
+}
+
+uint32_t last_reader(const Program& program, const KeptSlots& kept, uint32_t step, uint32_t slot) {
+  uint32_t last = step;
+  if (kept[step][slot] == 0) return last;
+  const uint32_t tensor = slot_tensor(program.steps[step], program.steps[step].npu->slots[slot]);
+  for (uint32_t s = step + 1; s < kept.size(); ++s) {
+    for (size_t i = 0; i < kept[s].size(); ++i) {
+      const RegionSlot& reader = program.steps[s].npu->slots[i];
+      if (reader.use == format::NpuUse_INPUT && kept[s][i] == s - step &&
+          slot_tensor(program.steps[s], reader) == tensor) {
+        last = s;
+      }
+    }
+  }
+  return last;
+}
+
+BoundaryCopies boundary_copies(const Program& program, const DeviceTensors& device_of, const KeptSlots& kept,
+                               uint32_t s) {
   BoundaryCopies copies;
-  for (const RegionSlot& slot : step.npu->slots) {
+  const ProgramStep& step = program.steps[s];
+  for (size_t i = 0; i < step.npu->slots.size(); ++i) {
+    const RegionSlot& slot = step.npu->slots[i];
     const uint32_t tensor = slot_tensor(step, slot);
     if (tensor == kNone || device_of[tensor] != kNone) continue;
+    const bool is_input = slot.use == format::NpuUse_INPUT;
+    if (is_input ? kept[s][i] != 0 : kept[s][i] == format::kKeptAlone) continue;
     ++copies.count;
     copies.bytes += static_cast<uint64_t>(program.tensors[tensor].type.size_bytes());
   }

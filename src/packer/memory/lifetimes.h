@@ -70,13 +70,24 @@ bool fit_side_by_side(const target::Program& program, const DeviceTensors& devic
 // The tensor of a slot of the step's region; kNone: scratch.
 uint32_t slot_tensor(const target::ProgramStep& step, const target::RegionSlot& slot);
 
+// Per step and slot of its region: NpuBind::kept of format/plan.fbs. No entries: a step of the CPU.
+using KeptSlots = std::vector<std::vector<uint32_t>>;
+
+// The copied tensors that stay in a device's bank between the region that writes them and later ones that
+// read them in the same arrangement.
+KeptSlots find_kept_slots(const target::Program& program, const DeviceTensors& device_of);
+// As many zeros.
+KeptSlots no_kept_slots(const target::Program& program);
+// The last step that reads what the slot keeps; the step itself where it keeps nothing.
+uint32_t last_reader(const target::Program& program, const KeptSlots& kept, uint32_t step, uint32_t slot);
+
 // The tensors that the session copies before and after the step's job.
 struct BoundaryCopies {
   uint32_t count = 0;
   uint64_t bytes = 0;  // of the tensors
 };
 BoundaryCopies boundary_copies(const target::Program& program, const DeviceTensors& device_of,
-                               const target::ProgramStep& step);
+                               const KeptSlots& kept, uint32_t step);
 
 // From the steps of a program to buffers: which tensors share one, and from when to when each is needed.
 

@@ -40,12 +40,13 @@ PlannedSizes sizes_of(const Planned& planned) {
 }
 
 void report_copies(const Planned& planned, const target::Target& cpu, partition::Explain* explain) {
-  for (const target::ProgramStep& step : planned.program.steps) {
+  for (uint32_t s = 0; s < planned.program.steps.size(); ++s) {
+    const target::ProgramStep& step = planned.program.steps[s];
     if (step.npu == nullptr) continue;
     const auto region = std::ranges::find(explain->regions, step.name, &partition::RegionReport::function);
     if (region == explain->regions.end()) continue;
     const memory::BoundaryCopies copies =
-        memory::boundary_copies(planned.program, planned.arena.device_of, step);
+        memory::boundary_copies(planned.program, planned.arena.device_of, planned.arena.kept, s);
     region->num_copies = copies.count;
     region->copy_bytes = copies.bytes;
     region->copy_ns = target::copy_ns(cpu.cpu_costs, copies.bytes);

@@ -201,7 +201,7 @@ class Extraction {
     std::vector<Offset<format::Step>> steps;
     for (uint32_t s = first_; s < end_; ++s) {
       if (const format::NpuStep* npu = view_.npu_step(s)) {
-        steps.push_back(format::CreateStep(builder, format::StepBody_NpuStep, old(npu).Union()));
+        steps.push_back(format::CreateStep(builder, format::StepBody_NpuStep, region(builder, *npu).Union()));
         continue;
       }
       const format::KernelStep& step = view_.step(s);
@@ -213,6 +213,22 @@ class Extraction {
       steps.push_back(format::CreateStep(builder, format::StepBody_KernelStep, body.Union()));
     }
     return steps;
+  }
+
+  // Without the other regions, nothing is kept for them or by them.
+  Offset<format::NpuStep> region(flatbuffers::FlatBufferBuilder& builder, const format::NpuStep& npu) const {
+    std::vector<Offset<format::NpuBind>> binds;
+    for (const format::NpuBind* bind : *npu.binds()) {
+      binds.push_back(format::CreateNpuBind(builder, bind->slot(), bind->use(), bind->index(), bind->offset(),
+                                            bind->size(), old(bind->strides()), bind->origin(),
+                                            bind->byte_stride(), bind->fill(), bind->flip(), bind->block(),
+                                            bind->block_stride()));
+    }
+    const auto bind_vector = builder.CreateVector(binds);
+    return format::CreateNpuStep(builder, npu.target(), npu.format(), npu.blob(), old(npu.inputs()),
+                                 old(npu.outputs()), bind_vector, npu.num_alternative_steps(),
+                                 npu.num_operators(), npu.macs(), npu.estimated_cycles(),
+                                 npu.program_bytes());
   }
 
   // What stands in the old root; null stays null.

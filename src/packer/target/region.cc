@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "format/plan_view.h"
 #include "src/base/checked.h"
@@ -98,6 +99,15 @@ std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir
     return std::nullopt;
   }
   return end;
+}
+
+bool may_stay(const Arrangement& output, const Arrangement& input, const ir::TensorType& type) {
+  const auto places = [](const Arrangement& a) {
+    return std::tie(a.strides, a.origin, a.byte_stride, a.size, a.flip, a.block, a.block_stride);
+  };
+  if (places(output) != places(input)) return false;
+  const bool has_others = output.size != static_cast<uint64_t>(type.size_bytes());
+  return !has_others || input.takes_any_fill || (output.leaves_fill && output.fill == input.fill);
 }
 
 Arrangement packed_arrangement(const ir::TensorType& type) {

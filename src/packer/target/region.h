@@ -26,11 +26,15 @@ struct Arrangement {
   uint8_t flip = 0;               // xored to each byte of an element
   uint32_t block = 0;             // elements of the last axis in a block; 0: it is not divided
   uint64_t block_stride = 0;      // bytes, from each block to the next
+  bool takes_any_fill = false;    // of an input: the program ignores all other bytes
+  bool leaves_fill = false;       // of an output: all other bytes hold `fill` after a job
 
   // The packed tensor itself: the device can work on its bytes in place.
   bool is_packed(const ir::TensorType& type) const;
 };
 Arrangement packed_arrangement(const ir::TensorType& type);
+// Whether a program reads a tensor as another program has left it. Elements of neither share bytes.
+bool may_stay(const Arrangement& output, const Arrangement& input, const ir::TensorType& type);
 // The offset after the last of the tensor's elements; nullopt where it does not fit into 64 bits.
 std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type);
 

@@ -169,7 +169,8 @@ class RootBuilder {
     const auto outputs = builder_.CreateVector(step.outputs);
     std::vector<Offset<format::NpuBind>> binds;
     for (uint32_t i = 0; i < region.slots.size(); ++i) {
-      binds.push_back(npu_bind(step, region.slots[i], contents_.arena.slot_offsets[s][i]));
+      binds.push_back(
+          npu_bind(step, region.slots[i], contents_.arena.slot_offsets[s][i], contents_.arena.kept[s][i]));
     }
     const auto bind_vector = builder_.CreateVector(binds);
     format::NpuStepBuilder table(builder_);
@@ -188,7 +189,7 @@ class RootBuilder {
   }
 
   Offset<format::NpuBind> npu_bind(const target::ProgramStep& step, const target::RegionSlot& slot,
-                                   uint64_t offset) {
+                                   uint64_t offset, uint32_t kept) {
     const uint32_t tensor = memory::slot_tensor(step, slot);
     const bool copied = tensor != memory::kNone && contents_.arena.device_of[tensor] == memory::kNone;
     Offset<flatbuffers::Vector<uint64_t>> strides = 0;
@@ -207,6 +208,7 @@ class RootBuilder {
     table.add_flip(slot.arrangement.flip);
     table.add_block(slot.arrangement.block);
     table.add_block_stride(slot.arrangement.block_stride);
+    table.add_kept(kept);
     return table.Finish();
   }
 

@@ -137,7 +137,10 @@ bool has_blocks(const target::Program& program) {
 
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
-  if (has_blocks(program)) return 10;
+  const auto has_kept = [](const std::vector<uint32_t>& slots) {
+    return std::ranges::any_of(slots, [](uint32_t kept) { return kept != 0; });
+  };
+  if (has_blocks(program) || std::ranges::any_of(arena.kept, has_kept)) return 10;
   if (!arena.copies.empty()) return 9;
   const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
   if (std::ranges::any_of(program.steps, is_new) || overwrites_larger(program, arena.lifetimes)) return 8;

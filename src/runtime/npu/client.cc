@@ -227,8 +227,8 @@ uint64_t now_ns(const Session& session) {
 }
 
 namespace {
-constexpr qplan_npu_client kClient = {init,           deinit,     run_region, remember_outputs,
-                                      compare_region, finish_run, recover};
+constexpr qplan_npu_client kClient = {
+    init, deinit, run_region, provide_inputs, remember_outputs, compare_region, finish_run, recover};
 }  // namespace
 }  // namespace qplan
 

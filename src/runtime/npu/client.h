@@ -73,6 +73,10 @@ struct JobBinds {
 // Copies inputs where they have to be, cleans the CPU's caches, says what is bound. The driver's status.
 qplan_npu_status bring_inputs(Session* session, NpuRegion* region, JobBinds* binds);
 qplan_npu_status fetch_outputs(Session* session, NpuRegion* region);
+// Copies outputs that are in the device's bank alone.
+void fetch_kept_outputs(Session* session, NpuRegion* region);
+// The same of inputs, which an earlier region keeps.
+void provide_inputs(Session* session, NpuRegion* region);
 // The checksum of the region's outputs.
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region);
 

@@ -270,12 +270,14 @@ NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait) {
 }
 
 void remember_outputs(Session* session, NpuRegion* region) {
+  fetch_kept_outputs(session, region);
   region->checksum = checksum_of_outputs(*session, *region);
 }
 
 void compare_region(Session* session, NpuRegion* region) {
   if (checksum_of_outputs(*session, *region) == region->checksum) return;
   ++region->mismatches;
+  region->keeps_outputs = false;
   put_text("the device's bytes differed from the CPU's", region->text);
   Error line;
   const uint32_t index = session->step_index(region->step);

@@ -16,6 +16,19 @@ struct Place {
   uint64_t offset = 0;
 };
 
+// Whether the bytes of an input's bind are what the job of an earlier region has left there.
+bool is_left_there(const Session& session, const NpuRegion& region, const format::NpuBind& bind) {
+  if (bind.use() != format::NpuUse_INPUT || bind.kept() == 0 || bind.kept() > region.step) return false;
+  return session.steps[region.step - bind.kept()].region->keeps_outputs;
+}
+
+// Where the device has memory of its own, a reset may lose what is there. Whoever is called at the end of a
+// step may read its outputs.
+bool stays(const Session& session, const NpuRegion& region, const format::NpuBind& bind) {
+  return bind.kept() == format::kKeptAlone && !region.device->is_shadow &&
+         session.platform.step_end == nullptr;
+}
+
 Place place_of(const Session& session, const NpuRegion& region, const format::NpuStep& step, uint32_t b) {
   const NpuDevice& device = *region.device;
   Place place;
@@ -27,7 +40,8 @@ Place place_of(const Session& session, const NpuRegion& region, const format::Np
   place.tensor = tensors->Get(place.bind->index());
   place.tensor_data = static_cast<uint8_t*>(session.data[place.tensor]);
   // The device's bank as the device sees it, or bytes of the tensor's own.
-  place.is_copied = place.tensor_data != device.memory + place.bind->offset();
+  place.is_copied = place.tensor_data != device.memory + place.bind->offset() &&
+                    !is_left_there(session, region, *place.bind);
   if (place.is_copied && session.npu->buffers != nullptr) {
     const Arrangement arrangement = arrangement_of(*place.bind, session.plan.tensor(place.tensor));
     const NpuBuffer* buffer = find_buffer(session, place.tensor_data, arrangement.size);
@@ -45,6 +59,13 @@ Place place_of(const Session& session, const NpuRegion& region, const format::Np
 void count_copy(NpuRegion* region, uint64_t bytes) {
   ++region->copies;
   region->copy_bytes += bytes;
+}
+
+void fetch_output(Session* session, NpuRegion* region, const Place& place) {
+  const format::Tensor& tensor = session->plan.tensor(place.tensor);
+  gather(place.tensor_data, region->device->memory + place.bind->offset(),
+         arrangement_of(*place.bind, tensor));
+  count_copy(region, tensor.size());
 }
 
 }  // namespace
@@ -84,12 +105,32 @@ qplan_npu_status fetch_outputs(Session* session, NpuRegion* region) {
   for (uint32_t b = 0; b < step.binds()->size(); ++b) {
     if (step.binds()->Get(b)->use() != format::NpuUse_OUTPUT) continue;
     const Place place = place_of(*session, *region, step, b);
-    if (!place.is_copied) continue;
-    const format::Tensor& tensor = session->plan.tensor(place.tensor);
-    gather(place.tensor_data, device.memory + place.bind->offset(), arrangement_of(*place.bind, tensor));
-    count_copy(region, tensor.size());
+    if (place.is_copied && !stays(*session, *region, *place.bind)) fetch_output(session, region, place);
   }
+  region->keeps_outputs = !device.is_shadow;
   return QPLAN_NPU_OK;
+}
+
+void fetch_kept_outputs(Session* session, NpuRegion* region) {
+  const format::NpuStep& step = step_of(*session, *region);
+  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
+    const format::NpuBind& bind = *step.binds()->Get(b);
+    if (bind.use() != format::NpuUse_OUTPUT || !stays(*session, *region, bind)) continue;
+    fetch_output(session, region, place_of(*session, *region, step, b));
+  }
+}
+
+// The CPU has invalidated these ranges after the job that wrote them.
+void provide_inputs(Session* session, NpuRegion* region) {
+  const format::NpuStep& step = step_of(*session, *region);
+  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
+    const format::NpuBind& bind = *step.binds()->Get(b);
+    if (!is_left_there(*session, *region, bind)) continue;
+    const NpuRegion& maker = *session->steps[region->step - bind.kept()].region;
+    const Place place = place_of(*session, *region, step, b);
+    const format::NpuBind* kept = format::kept_bind(step_of(*session, maker), place.tensor);
+    if (kept != nullptr && stays(*session, maker, *kept)) fetch_output(session, region, place);
+  }
 }
 
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region) {

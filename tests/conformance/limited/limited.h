@@ -22,6 +22,9 @@ static inline int limited_is(const char* kind) {
 /* What `padded` makes of the number of channels. */
 static inline int64_t limited_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
 
+/* Bytes of arranged buffers that no element has. */
+#define LIMITED_FILL 0x5a
+
 /* Channels of a block: `blocked16` and `blocked32`; 0: others. */
 static inline uint32_t limited_block(void) {
   return limited_is("blocked16") ? 16 : limited_is("blocked32") ? 32 : 0;

@@ -9,8 +9,9 @@
  * says; no_scratch: none, because they carry it. signed: int8 alone, and its target flips uint8.
  * padded: native, and tensors at the border have channels in multiples of 16, after one pixel's border.
  * blocked16, blocked32: native, and tensors at the border have blocks of so many channels outside of all
- * other axes; there are neither depthwise convolutions nor sums, so that many tensors are at a border. The
- * second is `signed` too.
+ * other axes; there are neither depthwise convolutions nor sums of 16 channels, so that many tensors are at
+ * a border. The first ignores what the last block lacks, the second wants and leaves a fill there, and is
+ * `signed` too.
  * target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
@@ -63,8 +64,10 @@ static int takes_signed(const qplan_npu_op* op) {
 }
 
 static int takes_blocked(const qplan_npu_op* op) {
-  return op->op != QPLAN_NPU_OP_ADD && op->op != QPLAN_NPU_OP_ADD_BROADCAST &&
-         (op->op != QPLAN_NPU_OP_CONV2D || op->groups == 1);
+  const DLTensor* y = op->output;
+  const int is_sum = op->op == QPLAN_NPU_OP_ADD || op->op == QPLAN_NPU_OP_ADD_BROADCAST;
+  if (is_sum) return y->ndim == 0 || y->shape[y->ndim - 1] != 16;
+  return op->op != QPLAN_NPU_OP_CONV2D || op->groups == 1;
 }
 
 static int takes(const qplan_npu_op* op) {

@@ -87,7 +87,7 @@ static qplan_npu_status pad_channels(uint64_t config, qplan_npu_slot_layout* slo
     if (axis == tensor->ndim - 1) slot->origin = stride;
   }
   slot->bytes = slot->origin + stride;
-  slot->fill = 0x5a;
+  slot->fill = LIMITED_FILL;
   return QPLAN_NPU_OK;
 }
 
@@ -105,7 +105,8 @@ static qplan_npu_status divide_channels(uint64_t config, qplan_npu_slot_layout* 
   slot->block = limited_block();
   slot->block_stride = stride;
   slot->bytes = ((uint64_t)channels + slot->block - 1) / slot->block * stride;
-  slot->fill = 0x5a;
+  slot->fill = LIMITED_FILL;
+  slot->flags = limited_is("blocked32") ? QPLAN_NPU_LAYOUT_FILLS : QPLAN_NPU_LAYOUT_ANY_FILL;
   return limited_is("blocked32") ? flip_uint8(config, slot, why) : QPLAN_NPU_OK;
 }
 

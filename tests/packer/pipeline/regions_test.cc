@@ -131,8 +131,9 @@ TEST(Regions, TensorsLeaveABankThatExceedsTheDevice) {
   EXPECT_NE(arena.device_of, memory::find_device_tensors(packed.program));
   // Tensors that left the bank are copied, and reported.
   uint32_t copies = 0;
-  for (const target::ProgramStep& step : packed.program.steps) {
-    if (step.npu != nullptr) copies += memory::boundary_copies(packed.program, arena.device_of, step).count;
+  for (uint32_t s = 0; s < packed.program.steps.size(); ++s) {
+    if (packed.program.steps[s].npu != nullptr)
+      copies += memory::boundary_copies(packed.program, arena.device_of, arena.kept, s).count;
   }
   EXPECT_GT(copies, 0u);
   report_copies(packed.program, packed.cpu(), &packed.placed->explain());

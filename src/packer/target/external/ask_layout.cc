@@ -121,6 +121,8 @@ Arrangement ask_layout(const qplan_npu_target& library, uint64_t config, const i
     result.block = slot.block;
     result.block_stride = slot.block_stride;
   }
+  result.takes_any_fill = usage == QPLAN_NPU_USE_INPUT && (slot.flags & QPLAN_NPU_LAYOUT_ANY_FILL) != 0;
+  result.leaves_fill = usage == QPLAN_NPU_USE_OUTPUT && (slot.flags & QPLAN_NPU_LAYOUT_FILLS) != 0;
   *alignment = slot.alignment;
   const std::string fault =
       status != QPLAN_NPU_OK
