@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns;
- * 1.3: blocks of channels and flags in layouts */
+ * 1.3: blocks of channels and flags in layouts, qplan.qconv2d_transpose_acc32 */
 #define QPLAN_NPU_TARGET_ABI 0x00010003u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
@@ -46,8 +46,9 @@ typedef struct qplan_npu_pattern_step {
 /* A chain that becomes one operator of the device. Chains are these:
  *   nn.pad? qnn.conv2d nn.bias_add? qnn.requantize clip?   -> QPLAN_NPU_OP_CONV2D
  *   qnn.dense nn.bias_add? qnn.requantize clip?            -> QPLAN_NPU_OP_DENSE
- *   nn.pad? qnn.conv2d nn.bias_add?    qnn.dense nn.bias_add?   -> the same under QPLAN_NPU_ACC32
  *   qnn.conv2d_transpose nn.bias_add? qnn.requantize clip? -> QPLAN_NPU_OP_CONV2D_TRANSPOSE
+ *   nn.pad? qnn.conv2d nn.bias_add?    qnn.dense nn.bias_add?    qnn.conv2d_transpose nn.bias_add?
+ *                                                          -> the same under QPLAN_NPU_ACC32
  *   qnn.add clip?    qnn.mul clip?    qnn.mean clip?    nn.max_pool2d clip?    qnn.avg_pool2d clip?    clip
  * where what is optional may be left out or be made required: which variants a device wants is its choice. */
 typedef struct qplan_npu_pattern {
@@ -114,8 +115,9 @@ typedef struct qplan_npu_target {
    * "qplan.qmaximum", "qplan.qminimum", "qplan.qlookup", "qplan.qpad", "qplan.qconcat", "qplan.qreshape", and
    * since 1.2 "qplan.qconv2d_transpose", "qplan.qsoftmax", "qplan.qresize_nearest", "qplan.qresize_bilinear",
    * "qplan.qconcat_n", "qplan.qadd_broadcast", "qplan.qmul_broadcast".
-   * Tried in this order, after the patterns. The first three have forms that end before qnn.requantize:
-   * "qplan.qconv2d_acc32", "qplan.qdepthwise_acc32", "qplan.qdense_acc32". Where capabilities name
+   * Tried in this order, after the patterns. Layers have forms that end before qnn.requantize:
+   * "qplan.qconv2d_acc32", "qplan.qdepthwise_acc32", "qplan.qdense_acc32", and since 1.3
+   * "qplan.qconv2d_transpose_acc32". Where capabilities name
    * QPLAN_NPU_ACC32, the forms of those that are listed are tried last, listed or not: `supported` is asked
    * again about a layer that it refused, and the CPU requantises. */
   const char* const* composites;

@@ -222,6 +222,23 @@ class Packer(unittest.TestCase):
         kept = [bind["kept"] for bind in binds if not bind["in_place"] and bind["kept"] != 0]
         self.assertEqual(len(kept), 20)
 
+    def test_accumulators_of_transposed_convolutions_are_requantised_by_the_cpu(self):
+        values = [(i * 37 + 11) % 255 - 127 for i in range(3 * 3 * 2 * 4)]
+        model = self.folder / "transposed.relay"
+        model.write_text('#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 3, 4, 4), int8]) {\n'
+                         f"  %0 = qnn.conv2d_transpose(%x, const(Tensor[(3, 3, 2, 4), int8], {values}), -3, 0, 0.5f, 0.5f, "
+                         "strides=[2, 1], crop=[1, 0], output_size=[5, 5]);\n"
+                         "  %1 = nn.bias_add(%0, const(Tensor[(3), int32], [90, -70, 5]), axis=3);\n"
+                         '  %2 = qnn.requantize(%1, 0.25f, 0, 9f, 5, axis=3, out_dtype="int8");\n  %2\n}\n')
+        self.assertEqual(self.composites("acc32", model), {"qplan.qconv2d_transpose_acc32"})
+        data = self.folder / "x.bin"
+        data.write_bytes(bytes((i * 53 + 7) % 256 for i in range(48)))
+        plain = self.folder / "plain.qplan"
+        self.succeed("", "pack", model, "-o", plain)
+        self.succeed("", "run", plain, "--input", data, "--output-dir", self.folder / "plain")
+        self.assertEqual(self.output("acc32", self.pack("acc32", model), data),
+                         (self.folder / "plain" / "output0.bin").read_bytes())
+
     def test_a_format_of_the_devices_own_runs(self):
         plain = self.folder / "plain.qplan"
         self.succeed("", "pack", DIGITS, "-o", plain)

@@ -218,6 +218,8 @@ const Composite kComposites[] = {
      [] { return with_bias(convolution(Convolution::kDepthwise)); }},
     {"qplan.qdense_acc32", "Fully connected layer whose int32 results leave the device",
      "qnn.dense -> nn.bias_add?", true, [] { return with_bias(dense()); }},
+    {"qplan.qconv2d_transpose_acc32", "Transposed convolution whose int32 results leave the device",
+     "qnn.conv2d_transpose -> nn.bias_add?", true, [] { return with_bias(transposed_convolution()); }},
 };
 
 }  // namespace

@@ -258,6 +258,12 @@ TEST(ExternalTarget, ALayerThatCannotBeRequantisedLeavesAsInt32) {
                                    "qplan.qconv2d_acc32");
   expect_accumulators_like_the_cpu(layer("(6, 3, 3, 1)", 6 * 9, 6, ", groups=6"), "  %2", 5 * 4 * 6,
                                    "qplan.qdepthwise_acc32");
+  std::string transposed = layer("(8, 3, 3, 6)", 8 * 54, 8, "");
+  transposed.replace(transposed.find("qnn.conv2d("), 11, "qnn.conv2d_transpose(");
+  const std::string window = "padding=[1, 1, 1, 1], data_layout=\"NHWC\", kernel_layout=\"OHWI\"";
+  transposed.replace(transposed.find(window), window.size(),
+                     "strides=[2, 1], crop=[1, 0], output_size=[9, 6]");
+  expect_accumulators_like_the_cpu(transposed, "  %2", 5 * 4 * 6, "qplan.qconv2d_transpose_acc32");
 }
 
 // Only the CPU's qnn.requantize can read them.

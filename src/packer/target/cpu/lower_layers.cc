@@ -211,24 +211,19 @@ NodeSequence match_qconv2d_transpose(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_qconv2d_transpose() {
   const std::string prefix = "cpu.conv2d_transpose.";
-  return {{prefix + "requantize", "a `qnn.requantize` follows", kQuantizeTo8Bits,
-           [](const Matched& match) -> std::string {
-             return node_of(match, "qnn.requantize") != nullptr ? ""
-                                                                : "something else reads its accumulators";
-           }},
-          layer_dtypes(prefix),
-          layer_contract_among(prefix),
-          int16_contract(prefix, "qnn.requantize"),
+  return {layer_dtypes(prefix), layer_contract_among(prefix), int16_contract(prefix, "qnn.requantize"),
           layer_operands(prefix)};
 }
 
-// What vector kernels read; they take no more strides than taps, and no zero point of weights.
+// What vector kernels read; they take no more strides than taps, and no zero point of weights, and write no
+// accumulators.
 uint16_t transposed_layout(const Lowering& lowering, const layer::QuantizedLayer& layer) {
   const op::Window2d& window = layer.geometry.window;
   const int32_t zero_point = *layer.weight_zero_point - (layer.weight_dtype == ir::kUint8 ? 128 : 0);
   const bool has_vectors = lowering.profile().conv2d_layout == kLayout_o16k4 &&
                            layer.input_dtype != ir::kInt16 && zero_point == 0 &&
-                           window.stride_h <= window.kernel_h && window.stride_w <= window.kernel_w;
+                           layer.nodes.requantize != nullptr && window.stride_h <= window.kernel_h &&
+                           window.stride_w <= window.kernel_w;
   return has_vectors ? kLayout_o16p4 : kLayout_ohwi;
 }
 
