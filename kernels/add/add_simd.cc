@@ -83,12 +83,14 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
 template <bool kSigned>
 struct FloatAddLanes {
   static constexpr int32_t kToUnsigned = kSigned ? 128 : 0;
+  // A byte with a sign becomes the highest of four, 2^24 times itself, which its scale takes back exactly.
+  static constexpr float kUnit = kSigned ? 1.0f / (1 << 24) : 1.0f;
   VecF32 scale1, scale2, offset;
   VecI32 to_unsigned, sign_bias, clamp_min, clamp_max, zero;
 
   explicit FloatAddLanes(const AddArgs& args)
-      : scale1(set_reals(args.float_scale1)),
-        scale2(set_reals(args.float_scale2)),
+      : scale1(set_reals(args.float_scale1 * kUnit)),
+        scale2(set_reals(args.float_scale2 * kUnit)),
         offset(set_reals(args.float_offset)),
         to_unsigned(set_words(kToUnsigned)),
         sign_bias(set_bytes(kToUnsigned)),
@@ -96,7 +98,7 @@ struct FloatAddLanes {
         clamp_max(set_bytes(static_cast<uint8_t>(args.clamp_max + kToUnsigned))),
         zero(set_ints(0)) {}
 
-  // A byte becomes the highest of four where it has a sign, the lowest otherwise.
+  // A byte without a sign becomes the lowest of four.
   VecI32 low_words(VecI32 v) const {
     return kSigned ? interleave_low_bytes(zero, v) : interleave_low_bytes(v, zero);
   }
@@ -104,12 +106,10 @@ struct FloatAddLanes {
     return kSigned ? interleave_high_bytes(zero, v) : interleave_high_bytes(v, zero);
   }
   VecF32 low_reals(VecI32 words) const {
-    return to_reals(kSigned ? shift_right(interleave_low_words(zero, words), 24)
-                            : interleave_low_words(words, zero));
+    return to_reals(kSigned ? interleave_low_words(zero, words) : interleave_low_words(words, zero));
   }
   VecF32 high_reals(VecI32 words) const {
-    return to_reals(kSigned ? shift_right(interleave_high_words(zero, words), 24)
-                            : interleave_high_words(words, zero));
+    return to_reals(kSigned ? interleave_high_words(zero, words) : interleave_high_words(words, zero));
   }
 
   VecI32 sum(VecF32 a, VecF32 b) const { return round(fma(a, scale1, fma(b, scale2, offset))); }

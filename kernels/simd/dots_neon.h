@@ -41,6 +41,7 @@ struct WeightSums {
   }
   template <Summed kSummed>
   __attribute__((always_inline)) void add_to(VecI32 (&sums)[kDotVectors]) const {
+#pragma GCC unroll 2
     for (uint32_t half = 0; half < 2; ++half) {
       VecI32 &low = sums[2 * half], &high = sums[2 * half + 1];
       if constexpr (kSummed == Summed::kAll) {
@@ -67,7 +68,7 @@ __attribute__((always_inline)) inline void start_dots(const DotStart& start,
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
     // For each row anew: copies would take more instructions.
-    __asm__("" : "+r"(from));
+    __asm__ volatile("" : "+r"(from));
     load_two(from, sums[p][0], sums[p][1]);
     load_two(from + 2 * kLanes, sums[p][2], sums[p][3]);
   }
@@ -92,74 +93,78 @@ inline int8x16_t row_group(int8x16_t row) {
   return vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(row), kGroup));
 }
 
-// Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows.
-template <int kPair, Summed kSummed, uint32_t kRows>
-__attribute__((always_inline)) inline void add_pair_of_groups(const int8_t* weights,
-                                                              const int8x16_t (&rows)[kRows],
-                                                              VecI32 (&sums)[kRows][kDotVectors],
-                                                              WeightSums& weight_sums) {
-  weights += 128 * kPair;
-  const int8x16_t w0 = vld1q_s8(weights), w1 = vld1q_s8(weights + 16);
-  const int8x16_t w2 = vld1q_s8(weights + 64), w3 = vld1q_s8(weights + 80);
-#pragma GCC unroll 8
-  for (uint32_t p = 0; p < kRows; ++p) {
-    const int8x16_t first = row_group<2 * kPair>(rows[p]), second = row_group<2 * kPair + 1>(rows[p]);
-    add_two_groups(sums[p][0], sums[p][1], w0, w2, first, second);
-    add_two_groups(sums[p][2], sums[p][3], w1, w3, first, second);
-  }
-  if constexpr (kSummed == Summed::kAll) weight_sums.add_first(w0, w1);
-  if constexpr (kSummed != Summed::kNone) weight_sums.add_second(w2, w3);
-}
-
 // Sums of kRows rows by 8 * kHalves channels, and of the weights of each 8.
 template <uint32_t kRows, uint32_t kHalves, Summed kSummed>
 struct DotSums {
   VecI32 of[kHalves][kRows][kDotVectors];
   WeightSums weights[kHalves];
 
-  // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows.
+  // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows; moves weights on.
   template <int kPair>
-  __attribute__((always_inline)) void add_pair(const int8_t* from, const int8x16_t (&rows)[kRows]) {
-    add_pair_of_groups<kPair, kSummed>(from, rows, of[0], weights[0]);
-    if constexpr (kHalves == 2) add_pair_of_groups<kPair, kSummed>(from + 32, rows, of[1], weights[1]);
+  __attribute__((always_inline)) void add_pair(const int8_t*& from, const int8x16_t (&rows)[kRows]) {
+    int8x16_t first[4], second[4];
+    if constexpr (kHalves == 2) {
+      load_four_on(from, first);
+      load_four_on(from, second);
+    } else {
+      load_two(from, first[0], first[1]);
+      load_two(from + 64, second[0], second[1]);
+      from += 128;
+    }
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      const int8x16_t row = row_group<2 * kPair>(rows[p]), next = row_group<2 * kPair + 1>(rows[p]);
+#pragma GCC unroll 2
+      for (uint32_t half = 0; half < kHalves; ++half) {
+        VecI32(&sums)[kDotVectors] = of[half][p];
+        add_two_groups(sums[0], sums[1], first[2 * half], second[2 * half], row, next);
+        add_two_groups(sums[2], sums[3], first[2 * half + 1], second[2 * half + 1], row, next);
+      }
+    }
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < kHalves; ++half) {
+      if constexpr (kSummed == Summed::kAll) weights[half].add_first(first[2 * half], first[2 * half + 1]);
+      if constexpr (kSummed != Summed::kNone)
+        weights[half].add_second(second[2 * half], second[2 * half + 1]);
+    }
   }
 
-  // `num_k4` groups of each row from `row` on; moves row and weights on. A group's weights are 64 bytes after
-  // those of the group before.
-  __attribute__((always_inline)) void add_groups(const uint8_t*& row, const ptrdiff_t (&offsets)[kRows],
-                                                 uint32_t num_k4, const int8_t*& at, uint8x16_t sign_biases) {
+  // `num_k4` groups of each row, from `at` on; moves weights on, and `at` by whole vectors. A group's weights
+  // are 64 bytes after those of the group before.
+  __attribute__((always_inline)) void add_groups(const uint8_t* (&at)[kRows], uint32_t num_k4,
+                                                 const int8_t*& from, uint8x16_t sign_biases) {
     int8x16_t rows[kRows];
-    for (const int8_t* end = at + size_t{num_k4 / 4} * 256; at != end; at += 256, row += 16) {
-      // The first row's offset is 0.
-      rows[0] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(row), sign_biases));
+    for (const int8_t* end = from + size_t{num_k4 / 4} * 256; from != end;) {
 #pragma GCC unroll 8
-      for (uint32_t p = 1; p < kRows; ++p) {
-        rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(row + offsets[p]), sign_biases));
+      for (uint32_t p = 0; p < kRows; ++p) {
+        rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at[p]), sign_biases));
+        at[p] += 16;
+        // Otherwise GCC 12 counts bytes beside the addresses, and adds them to each when a tap ends.
+        __asm__("" : "+r"(at[p]));
       }
-      add_pair<0>(at, rows);
-      add_pair<1>(at, rows);
+      add_pair<0>(from, rows);
+      add_pair<1>(from, rows);
     }
     if ((num_k4 & 2) != 0) {
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        const uint8x8_t bytes = veor_u8(vld1_u8(row + offsets[p]), vget_low_u8(sign_biases));
+        const uint8x8_t bytes = veor_u8(vld1_u8(at[p]), vget_low_u8(sign_biases));
         rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, vcreate_u8(0)));
       }
-      add_pair<0>(at, rows);
-      at += 2 * 64;
-      row += 8;
+      add_pair<0>(from, rows);
     }
     if ((num_k4 & 1) != 0) {
       const uint8x16_t sign_bias =
           vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
+      const size_t offset = num_k4 * 4 & 8;
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        const uint8x16_t bytes = vreinterpretq_u8_u32(vdupq_n_u32(load_four(row + offsets[p])));
+        const uint8x16_t bytes = vreinterpretq_u8_u32(vdupq_n_u32(load_four(at[p] + offset)));
         rows[p] = vreinterpretq_s8_u8(veorq_u8(bytes, sign_bias));
       }
 #pragma GCC unroll 2
       for (uint32_t half = 0; half < kHalves; ++half) {
-        const int8x16_t low = vld1q_s8(at + 32 * half), high = vld1q_s8(at + 32 * half + 16);
+        const int8x16_t low = vld1q_s8(from + 32 * half), high = vld1q_s8(from + 32 * half + 16);
 #pragma GCC unroll 8
         for (uint32_t p = 0; p < kRows; ++p) {
           add_group(of[half][p][0], of[half][p][1], low, rows[p]);
@@ -167,13 +172,13 @@ struct DotSums {
         }
         if constexpr (kSummed == Summed::kAll) weights[half].add_first(low, high);
       }
-      at += 64;
-      row += 4;
+      from += 64;
     }
   }
 
   // Adds what was left out of the groups before.
   __attribute__((always_inline)) void add_lacking_of_groups() {
+#pragma GCC unroll 2
     for (uint32_t half = 0; half < kHalves; ++half) {
       weights[half].template add_to<kSummed>(of[half][0]);
       weights[half] = WeightSums();
@@ -186,38 +191,36 @@ constexpr uint32_t kMostSummedGroups = 240;
 
 // Two taps of one group each, as if they were neighbours.
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_two_taps(const TileRows<kRows>& rows, const size_t* tap,
-                                                        const int8_t* weights, uint8x16_t sign_biases,
+__attribute__((always_inline)) inline void add_two_taps(const uint8_t* const (&rows)[kRows],
+                                                        const size_t* tap, const int8_t*& weights,
+                                                        uint8x16_t sign_biases,
                                                         DotSums<kRows, 1, Summed::kNone>& sums) {
-  const uint8_t *first = rows.first + tap[0], *second = rows.first + tap[1];
   int8x16_t both[kRows];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
-    uint32x4_t bytes = vdupq_n_u32(load_four(first + rows.offsets[p]));
-    bytes = vsetq_lane_u32(load_four(second + rows.offsets[p]), bytes, 1);
+    uint32x4_t bytes = vdupq_n_u32(load_four(rows[p] + tap[0]));
+    bytes = vsetq_lane_u32(load_four(rows[p] + tap[1]), bytes, 1);
     both[p] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_u32(bytes), sign_biases));
   }
   sums.template add_pair<0>(weights, both);
 }
 
 template <uint32_t kRows>
-__attribute__((always_inline)) inline void add_dots(const Gemm& g, const TileRows<kRows>& rows,
+__attribute__((always_inline)) inline void add_dots(const Gemm& g, const uint8_t* const (&rows)[kRows],
                                                     const DotStart& start,
                                                     DotSums<kRows, 1, Summed::kNone>& sums) {
   const int8_t* weights = g.weights;
-  uint32_t num_k4 = tap_k4(g);
+  const uint32_t num_k4 = tap_k4(g);
   const size_t* tap = g.tap_offsets;
   const size_t* const end = tap + g.num_taps;
   if (start.pairs_taps) {
-    for (; tap + 2 <= end; tap += 2, weights += 128) {
-      add_two_taps<kRows>(rows, tap, weights, start.sign_biases, sums);
-    }
+    for (; tap + 2 <= end; tap += 2) add_two_taps<kRows>(rows, tap, weights, start.sign_biases, sums);
   }
   for (; tap != end; ++tap) {
-    // What GCC 12 computes of it before the loop over taps is more than what one tap needs.
-    __asm__("" : "+r"(num_k4));
-    const uint8_t* at = rows.first + *tap;
-    sums.add_groups(at, rows.offsets, num_k4, weights, start.sign_biases);
+    const uint8_t* at[kRows];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) at[p] = rows[p] + *tap;
+    sums.add_groups(at, num_k4, weights, start.sign_biases);
   }
 }
 

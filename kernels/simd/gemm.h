@@ -265,6 +265,13 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
   const VecI32 sign_biases = set_bytes(sign_bias);
   size_t i = 0;
+  for (; i + 4 * kBytes <= count; i += 4 * kBytes) {
+    VecI32 v[4];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; ++k) v[k] = bit_xor(load_ints(from + i + k * kBytes), sign_biases);
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; ++k) store_ints(to + i + k * kBytes, v[k]);
+  }
   for (; i + kBytes <= count; i += kBytes) store_ints(to + i, bit_xor(load_ints(from + i), sign_biases));
   for (; i < count; ++i) to[i] = from[i] ^ sign_bias;
 }

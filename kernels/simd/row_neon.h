@@ -24,7 +24,6 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   const VecI32 term = partial_sums(set_ints(g.row_term != nullptr ? g.row_term[0] : 0), 0);
   const uint32_t num_k4 = tap_k4(g);
   const int8_t* weights = g.weights;
-  constexpr ptrdiff_t kNoOffset[1] = {0};
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16) {
     DotSums<1, 2, kSummed> sums;
 #pragma GCC unroll 8
@@ -33,10 +32,10 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
       sums.of[q / 4][0][q % 4] = add(partial_sums(bias, q), term);
     }
     for (uint32_t t = 0; t < g.num_taps; ++t) {
-      const uint8_t* at = row + g.tap_offsets[t];
+      const uint8_t* at[1] = {row + g.tap_offsets[t]};
       for (uint32_t left = num_k4; left != 0;) {
         const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
-        sums.add_groups(at, kNoOffset, now, weights, sign_biases);
+        sums.add_groups(at, now, weights, sign_biases);
         sums.add_lacking_of_groups();
         left -= now;
       }
@@ -44,7 +43,7 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
     VecI32 whole[1][4];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) whole[0][i] = dot_sums(sums.of[i / 2][0], i % 2);
-    writer.write(g, 0, channel, whole);
+    writer.write(outputs_at(g, 0, channel), g, channel, whole);
   }
 }
 

@@ -13,18 +13,77 @@
 namespace qplan {
 namespace {
 
-// The rows of a tile: the first one, and the distance of the others from it, which is the same for all taps.
-template <uint32_t kRows>
-struct TileRows {
-  const uint8_t* first;
-  ptrdiff_t offsets[kRows];
+// ---- loads that move `from` on, each by one instruction: GCC 12 makes the two of most of them ----
 
-  TileRows(const Gemm& g, uint32_t row) {
-    first = g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row];
+// Two vectors.
+template <typename Element, typename Vector>
+__attribute__((always_inline)) inline void load_two_on(const Element*& from, Vector& first, Vector& second) {
+#if defined(__clang__)
+  load_two(from, first, second);
+  from += 2 * sizeof(Vector) / sizeof(Element);
+#else
+  const auto* vectors = reinterpret_cast<const Vector*>(from);
+  __asm__("ldp %q0, %q1, [%2], #32"
+          : "=w"(first), "=w"(second), "+r"(from)
+          : "m"(vectors[0]), "m"(vectors[1]));
+#endif
+}
+// Four vectors of bytes.
+__attribute__((always_inline)) inline void load_four_on(const int8_t*& from, int8x16_t (&to)[4]) {
+#if defined(__clang__)
+  const int8x16x4_t four = vld1q_s8_x4(from);
+  from += 64;
+#else
+  int8x16x4_t four;
+  const auto* vectors = reinterpret_cast<const int8x16x4_t*>(from);
+  __asm__("ld1 {%S0.16b - %V0.16b}, [%1], #64" : "=w"(four), "+r"(from) : "m"(*vectors));
+#endif
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) to[i] = four.val[i];
+}
+
+// One element, in all lanes.
+__attribute__((always_inline)) inline VecI32 load_one_on(const int32_t*& from) {
+  VecI32 all;
+#if defined(__clang__)
+  all = vld1q_dup_s32(from++);
+#else
+  __asm__("ld1r {%0.4s}, [%1], #4" : "=w"(all), "+r"(from) : "m"(*from));
+#endif
+  return all;
+}
+
+// ---- tiles ----
+
+// Where the rows of a product and their outputs begin, tile after tile.
+struct RowWalk {
+  const uint8_t* const* rows;
+  const uint8_t* next_row;
+  size_t row_stride;
+  const int32_t* term;  // null: nothing is added
+  uint8_t* out;
+
+  explicit RowWalk(const Gemm& g)
+      : rows(g.rows), next_row(g.first_row), row_stride(g.row_stride), term(g.row_term), out(g.first_out) {}
+
+  // The rows of a tile.
+  template <uint32_t kRows>
+  __attribute__((always_inline)) void take(const uint8_t* (&of_tile)[kRows]) {
+    if (rows != nullptr) {
 #pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) {
-      offsets[p] = g.rows == nullptr ? static_cast<ptrdiff_t>(p * g.row_stride) : g.rows[row + p] - first;
+      for (uint32_t p = 0; p < kRows; ++p) of_tile[p] = rows[p];
+      rows += kRows;
+    } else {
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p, next_row += row_stride) of_tile[p] = next_row;
     }
+  }
+  // Moves `out` over the outputs of a tile.
+  template <uint32_t kRows>
+  __attribute__((always_inline)) void next_tile(const Gemm& g) {
+    out += kRows * g.out_stride;
+    // Otherwise GCC 12 counts an address for each row of outputs, in memory.
+    __asm__ volatile("" : "+r"(out));
   }
 };
 
@@ -81,6 +140,60 @@ inline const int8_t* channel_weights(const Gemm& g, uint32_t channel) {
   return g.weights + size_t{channel / 16} * g.num_taps * tap_k4(g) * 64;
 }
 
+inline uint8_t* outputs_at(const Gemm& g, uint32_t row, uint32_t channel) {
+  return g.first_out + row * g.out_stride + size_t{channel} * output_bytes(g.contract);
+}
+
+// The outputs of sums of rows by 4 * kVectors channels. An epilogue with an offset makes them row by row, and
+// loads that of each row anew; any other has what it needs for kLanes channels once for all rows.
+template <typename Epilogue, uint32_t kRows, uint32_t kVectors, bool kByRow = kHasOffset<Epilogue>>
+class TileOutputs {
+ public:
+  TileOutputs(const Gemm& g, uint32_t channel, const VecI32 (&)[kRows][kVectors])
+      : offsets_(g.float_offset + channel) {
+#pragma GCC unroll 2
+    for (uint32_t q = 0; q < kVectors; q += 2) {
+      load_two(g.float_scale + channel + q * kLanes, scale_[q], scale_[q + 1]);
+    }
+  }
+  __attribute__((always_inline)) void make(uint32_t, const VecI32 (&sums)[kVectors],
+                                           VecI32 (&outputs)[kVectors]) {
+    // Not computed before the loop over tiles, which has no register for each row's.
+    __asm__ volatile("" : "+r"(offsets_));
+#pragma GCC unroll 2
+    for (uint32_t q = 0; q < kVectors; q += 2) {
+      VecF32 offset[2];
+      load_two(offsets_ + q * kLanes, offset[0], offset[1]);
+      outputs[q] = Epilogue(scale_[q], offset[0]).outputs(sums[q]);
+      outputs[q + 1] = Epilogue(scale_[q + 1], offset[1]).outputs(sums[q + 1]);
+    }
+  }
+
+ private:
+  const float* offsets_;
+  VecF32 scale_[kVectors];
+};
+template <typename Epilogue, uint32_t kRows, uint32_t kVectors>
+class TileOutputs<Epilogue, kRows, kVectors, false> {
+ public:
+  TileOutputs(const Gemm& g, uint32_t channel, const VecI32 (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) {
+      const Epilogue epilogue(g, channel + q * kLanes);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) outputs_[p][q] = epilogue.outputs(sums[p][q]);
+    }
+  }
+  __attribute__((always_inline)) void make(uint32_t p, const VecI32 (&)[kVectors],
+                                           VecI32 (&outputs)[kVectors]) const {
+#pragma GCC unroll 4
+    for (uint32_t q = 0; q < kVectors; ++q) outputs[q] = outputs_[p][q];
+  }
+
+ private:
+  VecI32 outputs_[kRows][kVectors];
+};
+
 // Makes outputs of a tile's sums. Constants are loaded when the products are done: held meanwhile, they would
 // take registers from the sums.
 template <typename Epilogue>
@@ -90,17 +203,17 @@ struct OutputWriter {
   explicit OutputWriter(const Gemm& g) : bytes(g) {}
 
   template <uint32_t kRows, uint32_t kVectors>
-  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t channel,
+  __attribute__((always_inline)) void write(uint8_t* out, const Gemm& g, uint32_t channel,
                                             const VecI32 (&sums)[kRows][kVectors]) const {
-    VecI32 outputs[kRows][kVectors];
-    make_outputs(g, channel, sums, outputs);
+    TileOutputs<Epilogue, kRows, kVectors> outputs(g, channel, sums);
     const uint32_t count = g.num_channels - channel;
-    uint8_t* out = g.first_out + row * g.out_stride + channel;
     if constexpr (kVectors == 4) {
       VecI32 packed[kRows];
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        packed[p] = bytes.pack(outputs[p][0], outputs[p][1], outputs[p][2], outputs[p][3]);
+        VecI32 row[kVectors];
+        outputs.make(p, sums[p], row);
+        packed[p] = bytes.pack(row[0], row[1], row[2], row[3]);
       }
       bytes.finish(packed);
       store_rows(out, g.out_stride, packed, count);
@@ -108,42 +221,14 @@ struct OutputWriter {
       VecI32 packed[(kRows + 1) / 2];  // two rows in each
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; p += 2) {
-        const uint32_t next = p + 1 < kRows ? p + 1 : p;
-        packed[p / 2] = bytes.pack(outputs[p][0], outputs[p][1], outputs[next][0], outputs[next][1]);
+        VecI32 row[kVectors], next[kVectors];
+        outputs.make(p, sums[p], row);
+        const uint32_t last = p + 1 < kRows ? p + 1 : p;
+        outputs.make(last, sums[last], next);
+        packed[p / 2] = bytes.pack(row[0], row[1], next[0], next[1]);
       }
       bytes.finish(packed);
       store_half_rows<kRows>(out, g.out_stride, packed, count);
-    }
-  }
-
- private:
-  template <uint32_t kRows, uint32_t kVectors>
-  __attribute__((always_inline)) static void make_outputs(const Gemm& g, uint32_t channel,
-                                                          const VecI32 (&sums)[kRows][kVectors],
-                                                          VecI32 (&outputs)[kRows][kVectors]) {
-    if constexpr (kHasOffset<Epilogue>) {
-      const float *scales = g.float_scale + channel, *offsets = g.float_offset + channel;
-      VecF32 scale[kVectors];
-#pragma GCC unroll 2
-      for (uint32_t q = 0; q < kVectors; q += 2) load_two(scales + q * kLanes, scale[q], scale[q + 1]);
-#pragma GCC unroll 8
-      for (uint32_t p = 0; p < kRows; ++p) {
-        __asm__("" : "+r"(offsets));
-#pragma GCC unroll 2
-        for (uint32_t q = 0; q < kVectors; q += 2) {
-          VecF32 offset[2];
-          load_two(offsets + q * kLanes, offset[0], offset[1]);
-          outputs[p][q] = Epilogue(scale[q], offset[0]).outputs(sums[p][q]);
-          outputs[p][q + 1] = Epilogue(scale[q + 1], offset[1]).outputs(sums[p][q + 1]);
-        }
-      }
-    } else {
-#pragma GCC unroll 4
-      for (uint32_t q = 0; q < kVectors; ++q) {
-        const Epilogue epilogue(g, channel + q * kLanes);
-#pragma GCC unroll 8
-        for (uint32_t p = 0; p < kRows; ++p) outputs[p][q] = epilogue.outputs(sums[p][q]);
-      }
     }
   }
 };
@@ -154,10 +239,10 @@ struct SumWriter {
   explicit SumWriter(const Gemm&) {}
 
   template <uint32_t kRows, uint32_t kVectors>
-  __attribute__((always_inline)) void write(const Gemm& g, uint32_t row, uint32_t channel,
+  __attribute__((always_inline)) void write(uint8_t* first_out, const Gemm& g, uint32_t channel,
                                             const VecI32 (&sums)[kRows][kVectors]) const {
     for (uint32_t p = 0; p < kRows; ++p) {
-      auto* out = reinterpret_cast<float*>(g.first_out + (row + p) * g.out_stride) + channel;
+      auto* out = reinterpret_cast<float*>(first_out + p * g.out_stride);
       for (uint32_t q = 0; q < kVectors && channel + q * kLanes < g.num_channels; ++q) {
         const uint32_t left = g.num_channels - channel - q * kLanes;
         store_reals(out + q * kLanes, as_reals(sums[p][q]), left < kLanes ? left : kLanes);

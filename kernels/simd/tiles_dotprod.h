@@ -26,12 +26,16 @@ struct TileSums {
     return vreinterpretq_s8_u8(kToSigned ? veorq_u8(bytes, sign_bias) : bytes);
   }
 
-  // Group kGroup of the bytes of rows; the weights of the first group are at `weights`.
+  // Group kGroup of 16 bytes of rows; moves weights on.
   template <int kGroup>
-  __attribute__((always_inline)) void add_group(const int8_t* weights, const int8x16_t (&rows)[kRows]) {
+  __attribute__((always_inline)) void add_group(const int8_t*& weights, const int8x16_t (&rows)[kRows]) {
     int8x16_t w[kVectors];
-#pragma GCC unroll 2
-    for (uint32_t q = 0; q < kVectors; q += 2) load_two(weights + 64 * kGroup + 16 * q, w[q], w[q + 1]);
+    if constexpr (kVectors == 4) {
+      load_four_on(weights, w);
+    } else {
+      load_two(weights, w[0], w[1]);
+      weights += 64;
+    }
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
 #pragma GCC unroll 4
@@ -43,41 +47,57 @@ struct TileSums {
     }
   }
 
-  // kCount bytes of each row, and their weights; moves both on.
-  template <uint32_t kCount>
-  __attribute__((always_inline)) void add_bytes(const uint8_t*& at, const ptrdiff_t (&offsets)[kRows],
-                                                const int8_t*& weights, uint8x16_t sign_bias) {
-    int8x16_t rows[kRows];
-    rows[0] = signed_bytes(load_some<kCount>(at), sign_bias);
-#pragma GCC unroll 8
-    for (uint32_t p = 1; p < kRows; ++p) {
-      rows[p] = signed_bytes(load_some<kCount>(at + offsets[p]), sign_bias);
-    }
+  // The first kGroups groups of 16 bytes of rows.
+  template <uint32_t kGroups>
+  __attribute__((always_inline)) void add_groups(const int8_t*& weights, const int8x16_t (&rows)[kRows]) {
     add_group<0>(weights, rows);
-    if constexpr (kCount >= 8) add_group<1>(weights, rows);
-    if constexpr (kCount == 16) {
+    if constexpr (kGroups >= 2) add_group<1>(weights, rows);
+    if constexpr (kGroups == 4) {
       add_group<2>(weights, rows);
       add_group<3>(weights, rows);
     }
-    at += kCount;
-    weights += 16 * kCount;
   }
 
-  __attribute__((always_inline)) void add_rows(const Gemm& g, const TileRows<kRows>& rows,
+  // kCount bytes of each row from `offset` on, and their weights; moves these on.
+  template <uint32_t kCount>
+  __attribute__((always_inline)) void add_bytes(const uint8_t* const (&at)[kRows], size_t offset,
+                                                const int8_t*& weights, uint8x16_t sign_bias) {
+    int8x16_t rows[kRows];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      rows[p] = signed_bytes(load_some<kCount>(at[p] + offset), sign_bias);
+    }
+    add_groups<kCount / 4>(weights, rows);
+  }
+  // 32 bytes; moves rows and weights on.
+  __attribute__((always_inline)) void add_two_vectors(const uint8_t* (&at)[kRows], const int8_t*& weights,
+                                                      uint8x16_t sign_bias) {
+    int8x16_t first[kRows], second[kRows];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      uint8x16_t low, high;
+      load_two_on(at[p], low, high);
+      first[p] = signed_bytes(low, sign_bias);
+      second[p] = signed_bytes(high, sign_bias);
+    }
+    add_groups<4>(weights, first);
+    add_groups<4>(weights, second);
+  }
+
+  __attribute__((always_inline)) void add_rows(const Gemm& g, const uint8_t* const (&rows)[kRows],
                                                const int8_t* weights, uint8x16_t sign_bias) {
     const uint32_t num_k4 = tap_k4(g);
     const size_t* tap = g.tap_offsets;
     for (const size_t* end = tap + g.num_taps; tap != end; ++tap) {
-      const uint8_t* at = rows.first + *tap;
-      const int8_t* whole = weights + size_t{num_k4 / 4} * 256;
-      if constexpr (kRows == 1) {
-#pragma GCC unroll 2
-        while (weights != whole) add_bytes<16>(at, rows.offsets, weights, sign_bias);
-      } else {
-        while (weights != whole) add_bytes<16>(at, rows.offsets, weights, sign_bias);
+      const uint8_t* at[kRows];
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) at[p] = rows[p] + *tap;
+      for (const int8_t* pairs = weights + size_t{num_k4 / 8} * 512; weights != pairs;) {
+        add_two_vectors(at, weights, sign_bias);
       }
-      if ((num_k4 & 2) != 0) add_bytes<8>(at, rows.offsets, weights, sign_bias);
-      if ((num_k4 & 1) != 0) add_bytes<4>(at, rows.offsets, weights, sign_bias);
+      if ((num_k4 & 4) != 0) add_bytes<16>(at, 0, weights, sign_bias);
+      if ((num_k4 & 2) != 0) add_bytes<8>(at, num_k4 * 4 & 16, weights, sign_bias);
+      if ((num_k4 & 1) != 0) add_bytes<4>(at, num_k4 * 4 & 24, weights, sign_bias);
     }
   }
 };
@@ -121,36 +141,39 @@ struct TileStart {
   }
 
   template <uint32_t kRows, bool kToSigned>
-  __attribute__((always_inline)) void begin(const Gemm& g, uint32_t row,
+  __attribute__((always_inline)) void begin(const int32_t*& term,
                                             TileSums<kRows, kVectors, kToSigned>& sums) const {
     const int32_t* from = of;
     __asm__("" : "+r"(from) : "m"(of));
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
       // For each row anew: copies would take more instructions.
-      __asm__("" : "+r"(from));
+      __asm__ volatile("" : "+r"(from));
 #pragma GCC unroll 2
       for (uint32_t q = 0; q < kVectors; q += 2)
         load_two(from + q * kLanes, sums.of[p][q], sums.of[p][q + 1]);
     }
-    if (g.row_term == nullptr) return;
-    const int32_t* terms = g.row_term + row;
+    if (term == nullptr) return;
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
-      const VecI32 term = set_ints(terms[p]);
+      const VecI32 of_row = load_one_on(term);
 #pragma GCC unroll 4
-      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(sums.of[p][q], term);
+      for (uint32_t q = 0; q < kVectors; ++q) sums.of[p][q] = add(sums.of[p][q], of_row);
     }
   }
 };
 
+// kRows rows by the first channels.
 template <uint32_t kRows, bool kToSigned, uint32_t kVectors, typename Writer>
-__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, uint32_t channel,
-                                                     const TileStart<kVectors>& start, const Writer& writer) {
+__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const TileStart<kVectors>& start,
+                                                     const Writer& writer, RowWalk& walk) {
   TileSums<kRows, kVectors, kToSigned> sums;
-  start.begin(g, row, sums);
-  sums.add_rows(g, TileRows<kRows>(g, row), channel_weights(g, channel), dot_sign_bias(g));
-  writer.write(g, row, channel, sums.of);
+  start.begin(walk.term, sums);
+  const uint8_t* rows[kRows];
+  walk.take(rows);
+  sums.add_rows(g, rows, g.weights, dot_sign_bias(g));
+  writer.write(walk.out, g, 0, sums.of);
+  walk.next_tile<kRows>(g);
 }
 
 // All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
@@ -161,9 +184,9 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
   constexpr uint32_t kRows = 16 / kVectors;
   const TileStart<kVectors> start(g, 0);
   const Writer writer(g);
-  uint32_t row = 0;
-  for (; row + kRows <= g.num_rows; row += kRows) gemm_tile<kRows, kToSigned>(g, row, 0, start, writer);
-  for (; row < g.num_rows; ++row) gemm_tile<1, kToSigned>(g, row, 0, start, writer);
+  RowWalk walk(g);
+  for (uint32_t n = g.num_rows / kRows; n != 0; --n) gemm_tile<kRows, kToSigned>(g, start, writer, walk);
+  for (uint32_t n = g.num_rows % kRows; n != 0; --n) gemm_tile<1, kToSigned>(g, start, writer, walk);
 }
 
 // One row by channels [first_channel, end_channel), 16 at a time: weights are read once, and summed on the
@@ -173,7 +196,7 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   Gemm g = product;
   move_to_channels(g, first_channel);
   const Writer writer(g);
-  const TileRows<1> row(g, 0);
+  const uint8_t* const rows[1] = {g.rows == nullptr ? g.first_row : g.rows[0]};
   const uint8x16_t sign_bias = dot_sign_bias(g);
   const VecI32 begin = set_ints(g.row_term != nullptr ? g.row_term[0] : 0);
   const size_t block_bytes = size_t{g.num_taps} * tap_k4(g) * 64;
@@ -188,13 +211,13 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
       of[1] = add(begin, second);
       sums.of_weights[q] = sums.of_weights[q + 1] = set_ints(0);
     }
-    sums.add_rows(g, row, weights, sign_bias);
+    sums.add_rows(g, rows, weights, sign_bias);
     if constexpr (kSumsWeights) {
       add_bias(g, channel, sums.of_weights);
 #pragma GCC unroll 4
       for (uint32_t q = 0; q < 4; ++q) sums.of[0][q] = add(sums.of[0][q], sums.of_weights[q]);
     }
-    writer.write(g, 0, channel, sums.of);
+    writer.write(outputs_at(g, 0, channel), g, channel, sums.of);
   }
 }
 

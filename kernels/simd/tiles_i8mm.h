@@ -269,11 +269,11 @@ struct PairWriter {
     VecI32 of_rows[2 * kPairs][kVectors / 2];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kPairs; ++p) part_rows(sums[p], of_rows[2 * p], of_rows[2 * p + 1]);
-    if (count == 2 * kPairs) return writer.write(g, row, 0, of_rows);
+    if (count == 2 * kPairs) return writer.write(outputs_at(g, row, 0), g, 0, of_rows);
     VecI32 of_row[1][kVectors / 2];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kVectors / 2; ++i) of_row[0][i] = of_rows[0][i];
-    writer.write(g, row, 0, of_row);
+    writer.write(outputs_at(g, row, 0), g, 0, of_row);
   }
 };
 
@@ -498,7 +498,7 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
     } else {
       add_row<kSigned>(g, row, sign_bias, weights, sums[0]);
     }
-    writer.write(g, 0, channel, sums);
+    writer.write(outputs_at(g, 0, channel), g, channel, sums);
   }
 }
 

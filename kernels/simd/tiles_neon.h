@@ -15,27 +15,29 @@ namespace {
 
 // kRows rows by the first 8 channels.
 template <uint32_t kRows, typename Writer>
-__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t row, const DotStart& start,
-                                                     const Writer& writer) {
+__attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const DotStart& start,
+                                                     const Writer& writer, RowWalk& walk) {
   DotSums<kRows, 1, Summed::kNone> sums;
   start_dots<kRows>(start, sums.of[0]);
-  add_dots<kRows>(g, TileRows<kRows>(g, row), start, sums);
+  const uint8_t* rows[kRows];
+  walk.take(rows);
+  add_dots<kRows>(g, rows, start, sums);
   VecI32 whole[kRows][2];
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
     whole[p][0] = dot_sums(sums.of[0][p], 0);
     whole[p][1] = dot_sums(sums.of[0][p], 1);
   }
-  if (g.row_term != nullptr) {
-    const int32_t* terms = g.row_term + row;
+  if (walk.term != nullptr) {
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < kRows; ++p) {
-      const VecI32 term = set_ints(terms[p]);
+      const VecI32 term = load_one_on(walk.term);
       whole[p][0] = add(whole[p][0], term);
       whole[p][1] = add(whole[p][1], term);
     }
   }
-  writer.write(g, row, 0, whole);
+  writer.write(walk.out, g, 0, whole);
+  walk.next_tile<kRows>(g);
 }
 
 // All rows by 8 channels. Not inlined: a function for each writer, whose loops need all registers.
@@ -46,10 +48,10 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
   g.weights += channel % 16 * 4;
   const DotStart start = dot_start(g);
   const Writer writer(g);
-  uint32_t row = 0;
-  for (; row + 4 <= g.num_rows; row += 4) gemm_tile<4>(g, row, start, writer);
-  for (; row + 2 <= g.num_rows; row += 2) gemm_tile<2>(g, row, start, writer);
-  for (; row < g.num_rows; ++row) gemm_tile<1>(g, row, start, writer);
+  RowWalk walk(g);
+  for (uint32_t n = g.num_rows / 4; n != 0; --n) gemm_tile<4>(g, start, writer, walk);
+  if ((g.num_rows & 2) != 0) gemm_tile<2>(g, start, writer, walk);
+  if ((g.num_rows & 1) != 0) gemm_tile<1>(g, start, writer, walk);
 }
 
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
