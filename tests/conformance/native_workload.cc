@@ -4,6 +4,7 @@
 
 #include "qplan/npu_oplist.h"
 #include "src/base/blob_format.h"
+#include "src/ethosu/isa/blob.h"
 #include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"
 #include "tests/conformance/workload.h"
@@ -109,11 +110,12 @@ Workload make_workload(const Source& source, Size size, uint32_t seed) {
   for (const uint32_t format : source.capabilities.blob_formats) {
     if (format == QPLAN_NPU_BLOB_OPLIST) return make_oplist_workload(source, size, seed);
     if (format == QPLAN_NPU_BLOB_VTA) return make_vta_workload(source.capabilities, size, seed);
+    if (format == ethosu::kBlobMagic) return make_ethosu_workload(source.capabilities, size, seed);
     if (format != 0) formats += (formats.empty() ? "" : ", ") + format_text(format);
   }
   throw Skipped("the driver takes " + (formats.empty() ? "no format" : formats) +
-                ", neither operator lists ('QOP1') nor VTA's streams ('VTA1'), and the library exports no "
-                "target whose compile writes one of them");
+                ", neither operator lists ('QOP1') nor streams of VTA ('VTA1') or Ethos-U ('ETU1'), and the "
+                "library exports no target whose compile writes one of them");
 }
 
 }  // namespace qplan::conformance

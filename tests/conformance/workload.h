@@ -54,9 +54,10 @@ struct Source {
 // blob formats.
 Workload make_workload(const Source& source, Size size, uint32_t seed);
 
-// oplist_workload.cc, vta_workload.cc
+// oplist_workload.cc, vta_workload.cc, ethosu_workload.cc
 Workload make_oplist_workload(const Source& source, Size size, uint32_t seed);
 Workload make_vta_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed);
+Workload make_ethosu_workload(const qplan_npu_capabilities& capabilities, Size size, uint32_t seed);
 
 // The contracts of operators that are drawn: all that there are.
 inline constexpr uint32_t kDrawnContracts =
