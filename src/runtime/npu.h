@@ -55,6 +55,7 @@ struct NpuRegion {
   NpuDevice* device = nullptr;
   qplan_npu_program program = 0;  // 0: not loaded
   uint64_t program_bytes = 0;
+  uint64_t estimated_cycles = 0;               // by the plan or by the driver, whichever is more
   uint32_t alignment = 1;                      // that the program wants of any slot; all are powers of two
   qplan_status status = QPLAN_DRIVER_MISSING;  // why it is not on the device for good
   uint64_t device_runs = 0;

@@ -239,6 +239,16 @@ class Packer(unittest.TestCase):
         self.assertEqual(self.output("acc32", self.pack("acc32", model), data),
                          (self.folder / "plain" / "output0.bin").read_bytes())
 
+    # A device that computes on a processor takes seconds for this network: its estimate allows for them.
+    @unittest.skipUnless((SHARED / "models").is_dir(), f"no reference data in '{SHARED}' (QPLAN_SHARED)")
+    def test_a_network_that_takes_seconds_is_not_cancelled(self):
+        model = "mobilenet_v1_0.75_192_quant"
+        plan = self.pack("signed", SHARED / "models" / f"{model}.tflite")
+        region = json.loads(self.succeed("signed", "inspect", plan, "--json"))["regions"][0]
+        self.assertGreaterEqual(region["estimated_cycles"], region["macs"])
+        case = sorted(case for case in (SHARED / "golden" / model).iterdir() if case.is_dir())[0]
+        self.assertEqual(self.output("signed", plan, case / "input0.bin"), (case / "output0.bin").read_bytes())
+
     def test_a_format_of_the_devices_own_runs(self):
         plain = self.folder / "plain.qplan"
         self.succeed("", "pack", DIGITS, "-o", plain)

@@ -36,6 +36,7 @@ TEST(NpuTimeout, TheDefaultTimeoutFollowsTheEstimate) {
     uint64_t cycles;
     uint32_t clock_khz;
     uint64_t timeout_ns;
+    uint64_t cycles_of_driver = 0;
   };
   constexpr uint64_t kSecond = 1'000'000'000;
   for (const Expected& e : {Expected{0, 0, kSecond},
@@ -43,7 +44,10 @@ TEST(NpuTimeout, TheDefaultTimeoutFollowsTheEstimate) {
                             {100'000'000, 0, 16'016'000'000},         // 1 s at 100 MHz
                             {100'000'000, 1'000'000, 1'616'000'000},  // 100 ms at 1 GHz
                             {UINT64_MAX, 0, 600 * kSecond},
-                            {UINT64_MAX, 1, 600 * kSecond}}) {
+                            {UINT64_MAX, 1, 600 * kSecond},
+                            {100'000'000, 0, 16'016'000'000, 1000},
+                            {1000, 0, 16'016'000'000, 100'000'000},  // slower than the packer thinks
+                            {1000, 0, 600 * kSecond, UINT64_MAX}}) {
     PlanSpec spec = region_spec();
     for (StepSpec& step : spec.steps) {
       if (step.npu) step.npu->estimated_cycles = e.cycles;
@@ -52,6 +56,7 @@ TEST(NpuTimeout, TheDefaultTimeoutFollowsTheEstimate) {
     f.timeout_us = 0;
     f.npu.hangs = 1;
     f.npu.clock_khz = e.clock_khz;
+    f.npu.estimated_cycles = e.cycles_of_driver;
     f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
     f.npu.clock = &f.told.clock_ns;
     const uint64_t begin = f.told.clock_ns;

@@ -209,6 +209,7 @@ struct FakeNpuFunctions {
     info->num_regions = static_cast<uint32_t>(p.inputs.size() + p.outputs.size() + p.scratch.size());
     if (npu->num_regions != 0) info->num_regions = npu->num_regions;
     info->memory_bytes = 1000;
+    info->estimated_cycles = npu->estimated_cycles;
     return QPLAN_NPU_OK;
   }
   static qplan_npu_status region_info(qplan_npu_device d, qplan_npu_program program, uint32_t slot,

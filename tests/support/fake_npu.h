@@ -42,6 +42,7 @@ class FakeNpu {
   uint64_t device_address = 0x10000;           // of all buffers
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
   uint32_t clock_khz = 0;
+  uint64_t estimated_cycles = 0;  // of each program; 0: not known
   qplan_npu_status import_status = QPLAN_NPU_OK;
   qplan_npu_status alloc_status = QPLAN_NPU_OK;
   qplan_npu_status load_status = QPLAN_NPU_OK;

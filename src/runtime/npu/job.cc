@@ -121,13 +121,13 @@ qplan_npu_status take_completed_job(Session* session, NpuRegion* region, const q
 
 constexpr uint64_t kNsPerMs = 1'000'000, kSecondNs = 1000 * kNsPerMs;
 
-// How long a job may take if the application does not state it: a second, or 16 times what the plan estimates
-// at the device's clock (100 MHz if it states none, as the packer assumes) if that is more, but no more than
-// ten minutes, since plans are untrusted.
-uint64_t default_timeout_ns(const Session& session, const NpuRegion& region) {
+// How long a job may take if the application does not state it: a second, or 16 times what the plan or
+// the driver estimates at the device's clock (100 MHz if it states none, as the packer assumes) if that is
+// more, but no more than ten minutes, since plans are untrusted.
+uint64_t default_timeout_ns(const NpuRegion& region) {
   constexpr uint64_t kSlack = 16, kMostMs = 600'000;
   const uint64_t clock_khz = region.device->clock_khz == 0 ? 100'000 : region.device->clock_khz;
-  const uint64_t ms = step_of(session, region).estimated_cycles() / clock_khz;
+  const uint64_t ms = region.estimated_cycles / clock_khz;
   if (ms >= kMostMs / kSlack) return kMostMs * kNsPerMs;
   const uint64_t ns = (ms + 1) * kSlack * kNsPerMs;
   return ns > kSecondNs ? ns : kSecondNs;
@@ -147,7 +147,7 @@ JobEnd submit_job(Session* session, NpuRegion* region) {
   JobBinds binds;
   qplan_npu_reason why = {};
   npu.is_cancelled = npu.is_reset = false;
-  npu.timeout_ns = npu.given_timeout_ns != 0 ? npu.given_timeout_ns : default_timeout_ns(*session, *region);
+  npu.timeout_ns = npu.given_timeout_ns != 0 ? npu.given_timeout_ns : default_timeout_ns(*region);
   ++device->jobs;
   qplan_npu_status status = bring_inputs(session, region, &binds);
   if (status >= 0) {

@@ -101,6 +101,8 @@ void load_region(Session* session, NpuRegion* region) {
   info.struct_size = sizeof(info);
   (void)device->driver->program_info(device->device, region->program, &info);
   region->program_bytes = info.memory_bytes;
+  region->estimated_cycles =
+      info.estimated_cycles > step.estimated_cycles() ? info.estimated_cycles : step.estimated_cycles();
   region->status = QPLAN_OK;
   region->text[0] = '\0';
 }
