@@ -140,7 +140,7 @@ QPLAN_FIELD(qplan_region_info, copy_bytes, 80, 88);
 QPLAN_FIELD(qplan_region_info, last_cycles, 88, 96);
 QPLAN_FIELD(qplan_region_info, text, 96, 104);
 
-QPLAN_SIZE(qplan_device_info, 248, 256);
+QPLAN_SIZE(qplan_device_info, 256, 264);
 QPLAN_FIELD(qplan_device_info, struct_size, 0, 0);
 QPLAN_FIELD(qplan_device_info, state, 4, 4);
 QPLAN_FIELD(qplan_device_info, target, 8, 8);
@@ -156,5 +156,6 @@ QPLAN_FIELD(qplan_device_info, resets, 64, 72);
 QPLAN_FIELD(qplan_device_info, cycles, 72, 80);
 QPLAN_FIELD(qplan_device_info, program_bytes, 80, 88);
 QPLAN_FIELD(qplan_device_info, text, 88, 96);
+QPLAN_FIELD(qplan_device_info, misplaced_bytes, 248, 256);
 
 QPLAN_SIZE(qplan_buffer, 128, 128);

@@ -99,6 +99,9 @@ qplan_status qplan_session_device_info(const qplan_session* session, uint32_t in
   found.resets = device.resets;
   found.cycles = device.cycles;
   put_text(device.text, found.text);
+  for (const qplan::NpuBank& bank : device.banks) {
+    if (bank.is_misplaced) found.misplaced_bytes += s->plan.bank(bank.index).size();
+  }
   return qplan::fill_fields(found, info) ? QPLAN_OK : QPLAN_INVALID_ARGUMENT;
 }
 

@@ -86,6 +86,11 @@ qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_sess
   return finish(result, error);
 }
 
+uint32_t qplan_plan_memory_class(const qplan_plan* plan, uint32_t bank) {
+  const PlanView view = qplan::get_view(plan);
+  return view.is_open() && bank < view.num_banks() ? uint32_t{view.bank(bank).memory_class()} : 0;
+}
+
 qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_config* config,
                                 const qplan_memory* memories, uint32_t num_memories, qplan_session** session,
                                 qplan_error* error) {

@@ -163,9 +163,12 @@ const void* PlanView::constant_data(uint32_t tensor_index) const {
   return bytes_ + static_cast<size_t>(at);  // within the file
 }
 
-uint32_t PlanView::device_bank(uint32_t target) const {
+uint32_t PlanView::device_bank(uint32_t target, MemoryClass memory_class) const {
+  const auto is_it = [&](const Bank& bank) {
+    return bank.kind() == BankKind_DEVICE && bank.target() == target && bank.memory_class() == memory_class;
+  };
   uint32_t i = 0;
-  while (i < num_banks() && (bank(i).kind() != BankKind_DEVICE || bank(i).target() != target)) ++i;
+  while (i < num_banks() && !is_it(bank(i))) ++i;
   return i;
 }
 

@@ -111,8 +111,8 @@ class PlanView {
   bool is_constant_bank(uint32_t i) const { return (constant_banks_ >> i & 1) != 0; }
   // Address of a constant in the file; null for other tensors.
   const void* constant_data(uint32_t tensor_index) const;
-  // The DEVICE bank of a target, or num_banks() where it has none.
-  uint32_t device_bank(uint32_t target) const;
+  // The DEVICE bank of a target that has this class, or num_banks() where there is no such bank.
+  uint32_t device_bank(uint32_t target, MemoryClass memory_class) const;
   // The counts of records in a session of the function, and scratch and arena of bank 0, where pointers have
   // so many bytes.
   MemoryCounts memory_counts(const Function& function, uint64_t pointer_size) const {

@@ -70,10 +70,12 @@ class PlanVerifier {
   bool npu_place(uint32_t index, const NpuStep& body);
   bool npu_blob(uint32_t index, const NpuStep& body);
   bool npu_binds(uint32_t index, const NpuStep& body);
-  bool npu_bind(uint32_t index, const NpuStep& body, uint32_t bind, uint32_t device_bank);
+  bool npu_bind(uint32_t index, const NpuStep& body, uint32_t bind);
   bool npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t tensor_index, uint32_t device_bank);
   bool npu_kept(uint32_t index, const NpuStep& body, const NpuBind& bind);
-  bool npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank);
+  bool npu_ranges(uint32_t index, const NpuStep& body);
+  // The DEVICE bank that a bind's buffer is in, or num_banks_.
+  uint32_t bank_of_bind(const NpuStep& body, const NpuBind& bind) const;
   bool npu_alternatives(uint32_t index, const NpuStep& body);
   bool function(uint32_t index, const Function& function);
   bool function_name(uint32_t index, const Function& function);

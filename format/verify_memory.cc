@@ -105,11 +105,16 @@ bool PlanVerifier::device_bank(uint32_t index, const Bank& bank) {
   }
   for (uint32_t i = 0; i < index; ++i) {
     const Bank& other = *banks_->Get(i);
-    if (other.kind() != BankKind_DEVICE || other.target() != bank.target()) continue;
+    if (other.kind() != BankKind_DEVICE || other.target() != bank.target() ||
+        other.memory_class() != bank.memory_class())
+      continue;
     corrupt_bank(index) << "target " << bank.target() << " has bank " << i << " already";
     return false;
   }
-  return true;
+  if (bank.memory_class() <= MemoryClass_DRAM) return true;
+  corrupt_bank(index) << "memory of class " << static_cast<uint32_t>(bank.memory_class())
+                      << ", expected one that is written, at most " << uint32_t{MemoryClass_DRAM};
+  return false;
 }
 
 bool PlanVerifier::bank(uint32_t index, const Bank& bank) {

@@ -6,7 +6,7 @@
 namespace qplan::format {
 namespace {
 
-// Bytes [begin, end) of the DEVICE bank.
+// Bytes [begin, end) of a DEVICE bank.
 struct Range {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -23,7 +23,7 @@ bool is_in_place(const NpuBind& bind) { return bind.strides() == nullptr; }
 bool are_arranged_alike(const NpuBind& a, const NpuBind& b) {
   if (a.offset() != b.offset() || a.size() != b.size() || a.origin() != b.origin() ||
       a.byte_stride() != b.byte_stride() || a.flip() != b.flip() || a.block() != b.block() ||
-      a.block_stride() != b.block_stride()) {
+      a.block_stride() != b.block_stride() || a.memory_class() != b.memory_class()) {
     return false;
   }
   for (uint32_t axis = 0; axis < a.strides()->size(); ++axis) {
@@ -103,21 +103,26 @@ bool PlanVerifier::npu_blob(uint32_t index, const NpuStep& body) {
   }
   const Tensor& blob = *tensors_->Get(body.blob());
   const bool is_constant = banks_->Get(blob.bank())->kind() == BankKind_CONSTANT;
+  if (body.memory_class() > MemoryClass_MAX) {
+    corrupt_step(index) << "its program is for memory of class " << static_cast<uint32_t>(body.memory_class())
+                        << ", expected at most " << uint32_t{MemoryClass_MAX};
+    return false;
+  }
   if (is_constant && rank_of(blob) == 1 && blob.type_code() == kDLUInt && blob.type_bits() == 8) return true;
   corrupt_step(index) << "its blob (tensor " << body.blob() << ") is no constant uint8 [n]";
   return false;
 }
 
+uint32_t PlanVerifier::bank_of_bind(const NpuStep& body, const NpuBind& bind) const {
+  uint32_t i = 0;
+  while (i < num_banks_ &&
+         (banks_->Get(i)->kind() != BankKind_DEVICE || banks_->Get(i)->target() != body.target() ||
+          banks_->Get(i)->memory_class() != bind.memory_class()))
+    ++i;
+  return i;
+}
+
 bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
-  uint32_t device_bank = 0;
-  while (device_bank < num_banks_ && (banks_->Get(device_bank)->kind() != BankKind_DEVICE ||
-                                      banks_->Get(device_bank)->target() != body.target())) {
-    ++device_bank;
-  }
-  if (device_bank == num_banks_) {
-    corrupt_step(index) << "target " << body.target() << " has no memory bank";
-    return false;
-  }
   const uint32_t count = count_of(body.binds());
   if (count > kMaxNpuBinds || !spend(count)) {
     if (count > kMaxNpuBinds) corrupt_step(index) << count << " binds, expected at most " << kMaxNpuBinds;
@@ -125,7 +130,7 @@ bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
   }
   uint64_t bound[2] = {0, 0};  // bit i of inputs and of outputs
   for (uint32_t b = 0; b < count; ++b) {
-    if (!npu_bind(index, body, b, device_bank)) return false;
+    if (!npu_bind(index, body, b)) return false;
     const NpuBind& bind = *body.binds()->Get(b);
     for (uint32_t other = 0; other < b; ++other) {
       if (body.binds()->Get(other)->slot() != bind.slot()) continue;
@@ -146,11 +151,17 @@ bool PlanVerifier::npu_binds(uint32_t index, const NpuStep& body) {
     corrupt_step(index) << "an input or output is in no bind";
     return false;
   }
-  return npu_ranges(index, body, device_bank);
+  return npu_ranges(index, body);
 }
 
-bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_index, uint32_t device_bank) {
+bool PlanVerifier::npu_bind(uint32_t index, const NpuStep& body, uint32_t bind_index) {
   const NpuBind& bind = *body.binds()->Get(bind_index);
+  const uint32_t device_bank = bank_of_bind(body, bind);
+  if (device_bank == num_banks_) {
+    corrupt_bind(index, bind_index) << "target " << body.target() << " has no memory bank of class "
+                                    << static_cast<uint32_t>(bind.memory_class());
+    return false;
+  }
   const uint64_t bank_size = banks_->Get(device_bank)->size();
   uint64_t end = 0;
   if (bind.size() == 0 || !checked_add(bind.offset(), bind.size(), &end) || end > bank_size) {
@@ -237,15 +248,16 @@ bool PlanVerifier::npu_arrangement(uint32_t index, const NpuBind& bind, uint32_t
 
 // What the job writes overlaps nothing else of the step, and copies do not write over bytes that are still to
 // be copied: after a failure the inputs are intact.
-bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body, uint32_t device_bank) {
+bool PlanVerifier::npu_ranges(uint32_t index, const NpuStep& body) {
   const uint32_t count = count_of(body.binds());
   const uint32_t num_inputs = count_of(body.inputs());
   const uint32_t num_tensors = num_inputs + count_of(body.outputs());
   for (uint32_t b = 0; b < count; ++b) {
     const NpuBind& bind = *body.binds()->Get(b);
+    const uint32_t device_bank = bank_of_bind(body, bind);
     for (uint32_t other = 0; other < b; ++other) {
       const NpuBind& with = *body.binds()->Get(other);
-      if (!overlap(range_of(bind), range_of(with))) continue;
+      if (bank_of_bind(body, with) != device_bank || !overlap(range_of(bind), range_of(with))) continue;
       if (bind.use() == NpuUse_INPUT && with.use() == NpuUse_INPUT && is_in_place(bind) && is_in_place(with))
         continue;
       corrupt_bind(index, b) << "overlaps bind " << other;

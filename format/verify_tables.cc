@@ -9,18 +9,18 @@ constexpr const char* kFields[] = {
     "vCvDvEvGvH8vM",         // Plan
     "SSsssssdd",             // Names
     "ss",                    // Target
-    "14884",                 // Bank
+    "148841",                // Bank
     "11h48844tF",            // Tensor
     "dd4",                   // Quantization
     "1uN",                   // Step
     "sdd448dd1vIvJd",        // Function
     "4441",                  // State
     "4d",                    // SelfCheck
-    "41488h8811484",         // NpuBind
+    "41488h88114841",        // NpuBind
     "shs",                   // CustomOption
     "44888",                 // ConstantCopy
     "2dd1uP848tS1",          // KernelStep
-    "444ddvK44888",          // NpuStep
+    "444ddvK448881",         // NpuStep
     "124444444444444441dd",  // Conv2dParams
     "12444441dd",            // FullyConnectedParams
     "14444444444441",        // Pool2dParams

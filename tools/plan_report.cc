@@ -235,8 +235,11 @@ std::string inspect_page(const Json& plan) {
   page += copies_text(memory.at("copies"));
   for (const Json& bank : plan.at("banks")) {
     if (bank.at("kind") != "device") continue;
-    page += "device:    " + bytes_text(bank.at("bytes")) + " that '" + bank.at("target").get<std::string>() +
-            "' reaches, aligned to " + json_text(bank.at("alignment")) + "\n";
+    const auto memory_class = bank.at("memory_class").get<std::string>();
+    page += "device:    " + bytes_text(bank.at("bytes")) +
+            (memory_class == "any" ? "" : " of " + memory_class) + " that '" +
+            bank.at("target").get<std::string>() + "' reaches, aligned to " +
+            json_text(bank.at("alignment")) + "\n";
   }
   // The memory that a caller must provide, runtime structures included.
   for (const auto& [width, by_workers] : memory.at("session_bytes").items()) {

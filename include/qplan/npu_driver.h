@@ -33,8 +33,8 @@ extern "C" {
 #endif
 
 /* major << 16 | minor. Majors must match; a minor adds fields and functions at the end. */
-#define QPLAN_NPU_ABI \
-  0x00010003u /* 1.1: load_in_place; 1.2: disassemble; 1.3: operators with more than two inputs */
+/* 1.1: load_in_place; 1.2: disassemble; 1.3: operators with more than two inputs; 1.4: classes of memory */
+#define QPLAN_NPU_ABI 0x00010004u
 
 typedef uint64_t qplan_npu_device;
 typedef uint64_t qplan_npu_buffer;
@@ -87,6 +87,15 @@ typedef struct qplan_npu_reason {
   char text[160]; /* NUL-terminated; "" where texts are compiled out */
 } qplan_npu_reason;
 
+/* Where bytes should be, since 1.4. It changes how fast a device is, never what it computes. */
+enum {
+  QPLAN_NPU_MEMORY_CLASS_ANY = 0,
+  QPLAN_NPU_MEMORY_CLASS_SRAM = 1,  /* fast, and small */
+  QPLAN_NPU_MEMORY_CLASS_DRAM = 2,  /* the system's ordinary memory */
+  QPLAN_NPU_MEMORY_CLASS_FLASH = 3, /* read where it is, never written */
+  QPLAN_NPU_NUM_MEMORY_CLASSES = 4
+};
+
 /* ---- what the platform gives a driver, beside the log and the clock of qplan_platform. Functions get
  * `user`; all may be NULL, and each says what that means. ---- */
 typedef struct qplan_device_hooks {
@@ -114,6 +123,12 @@ typedef struct qplan_device_hooks {
   int (*event_wait)(void* user, void* event,
                     uint64_t timeout_ns);     /* 0: set (and now cleared), 1: time is over */
   void (*event_set)(void* user, void* event); /* may be called from interrupts */
+  /* since 1.4 */
+  /* As alloc, in memory of a class other than ANY and FLASH; NULL where that has no such bytes. Blocks go
+   * back through free. NULL: there is no choice of memory. */
+  void* (*alloc_class)(void* user, size_t size, size_t alignment, uint32_t memory_class);
+  /* The class that memory is of; ANY: not known. NULL: none is known. */
+  uint32_t (*memory_class)(void* user, const void* memory);
 } qplan_device_hooks;
 
 /* ---- capabilities ---- */
@@ -168,7 +183,9 @@ typedef struct qplan_npu_capabilities {
   uint32_t pad_value; /* of convolutions: what is outside the input */
   uint32_t flags;     /* QPLAN_NPU_CAN_* */
   uint32_t clock_khz;
-  uint32_t reserved;
+  /* 1 << QPLAN_NPU_MEMORY_CLASS_* of each class in which alloc and import_memory have buffers. 0: not stated,
+   * as before 1.4: the class of a request means nothing. */
+  uint32_t memory_classes;
 } qplan_npu_capabilities;
 
 /* One fused operator, as the packer asks about it. Tensors have shape and dtype; data may be NULL. */
@@ -261,6 +278,11 @@ typedef struct qplan_npu_buffer_request {
   uint32_t alignment;     /* bytes, at least; 0: the driver's */
   const DLTensor* tensor; /* shape and dtype from which strides and bytes follow; NULL: bytes alone */
   uint64_t min_bytes;
+  /* Since 1.4: QPLAN_NPU_MEMORY_CLASS_*. QPLAN_NPU_E_UNSUPPORTED where capabilities do not name the class, or
+   * memory to import is of another; QPLAN_NPU_E_ONCHIP where fast memory has too few bytes left. The runtime
+   * then asks for ANY. */
+  uint32_t memory_class;
+  uint32_t reserved;
 } qplan_npu_buffer_request;
 
 #define QPLAN_NPU_MAX_DIMS 8
@@ -272,6 +294,8 @@ typedef struct qplan_npu_layout {
   uint32_t alignment;
   uint32_t num_strides;                /* as many as the tensor has dimensions; 0: there was no tensor */
   int64_t strides[QPLAN_NPU_MAX_DIMS]; /* in elements, outermost first; rows and channels may be padded */
+  uint32_t memory_class;               /* since 1.4: that the buffer is in; ANY: not known */
+  uint32_t reserved;
 } qplan_npu_layout;
 
 enum { QPLAN_NPU_IMPORT_POINTER = 1u, QPLAN_NPU_IMPORT_DMABUF = 2u };
@@ -286,6 +310,9 @@ typedef struct qplan_npu_program_info {
   uint64_t estimated_cycles; /* 0: unknown */
   uint64_t instructions;
   uint64_t capabilities_hash;
+  uint32_t memory_class; /* since 1.4: where code and constants should be; a driver copies them there if the
+                            platform has such memory, and leaves them where they are if it has not */
+  uint32_t reserved;
 } qplan_npu_program_info;
 
 typedef struct qplan_npu_region_info {
@@ -294,6 +321,8 @@ typedef struct qplan_npu_region_info {
   uint32_t is_bound;  /* 1: a bind must name a buffer for it; 0: the program carries it */
   uint32_t alignment; /* of device address plus offset */
   uint64_t bytes;
+  uint32_t memory_class; /* since 1.4: where it should be */
+  uint32_t reserved;
 } qplan_npu_region_info;
 
 /* ---- jobs ---- */

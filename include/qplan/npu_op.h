@@ -50,6 +50,15 @@ static inline const char* qplan_npu_contract_name(uint32_t contract) {
                                        : "?";
 }
 
+/* "sram" of QPLAN_NPU_MEMORY_CLASS_SRAM; "?" of a class that this ABI does not name. */
+static inline const char* qplan_npu_memory_class_name(uint32_t memory_class) {
+  return memory_class == QPLAN_NPU_MEMORY_CLASS_ANY     ? "any"
+         : memory_class == QPLAN_NPU_MEMORY_CLASS_SRAM  ? "sram"
+         : memory_class == QPLAN_NPU_MEMORY_CLASS_DRAM  ? "dram"
+         : memory_class == QPLAN_NPU_MEMORY_CLASS_FLASH ? "flash"
+                                                        : "?";
+}
+
 /* Kinds of operators (QPLAN_NPU_OP_*): layers of weights; sums and products of two tensors, whose shapes may
  * have to broadcast; those of two inputs or more; those whose results depend on the contract. */
 static inline int qplan_npu_op_is_layer(uint32_t op) {

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* major << 16 | minor; majors must match. 1.1: scratch; 1.2: layout, more composites and patterns;
- * 1.3: blocks of channels and flags in layouts, qplan.qconv2d_transpose_acc32 */
+ * 1.3: blocks of channels and flags in layouts, qplan.qconv2d_transpose_acc32; 1.4: memory_classes */
 #define QPLAN_NPU_TARGET_ABI 0x00010003u
 
 /* Figures for the cost gate and `qplan explain`. 0: the packer's default. */
@@ -103,6 +103,17 @@ typedef struct qplan_npu_slot_layout {
   uint64_t block_stride; /* bytes, from each block to the next */
 } qplan_npu_slot_layout;
 
+/* Where each kind of bytes of a region should be: QPLAN_NPU_MEMORY_CLASS_*. The plan states it, in memories
+ * of a session that have one class each, and the driver is asked for buffers of these classes. */
+typedef struct qplan_npu_memory_classes {
+  uint32_t struct_size;
+  uint32_t program; /* the blob: code and constants */
+  uint32_t scratch; /* neither this nor the next two: FLASH */
+  uint32_t inputs;
+  uint32_t outputs;
+  uint32_t reserved;
+} qplan_npu_memory_classes;
+
 typedef struct qplan_npu_target {
   uint32_t struct_size;
   uint32_t abi;         /* QPLAN_NPU_TARGET_ABI of the library */
@@ -170,6 +181,10 @@ typedef struct qplan_npu_target {
    * differ from the packed tensor. `compile` finds slots of so many bytes in its list, whose tensors have
    * the extents of the packed ones. NULL: packed tensors, as they are. Optional; since 1.2. */
   qplan_npu_status (*layout)(uint64_t config, qplan_npu_slot_layout* slot, qplan_npu_reason* why);
+  /* Asked about the list that `compile` gets, or that is the program itself. All are ANY before. Status and
+   * why as of `compile`. NULL: ANY. Optional; since 1.4. */
+  qplan_npu_status (*memory_classes)(uint64_t config, const void* oplist, uint64_t bytes,
+                                     qplan_npu_memory_classes* classes, qplan_npu_reason* why);
 } qplan_npu_target;
 
 /* The function that the library exports. abi: QPLAN_NPU_TARGET_ABI of the packer; NULL: this library cannot

@@ -304,6 +304,9 @@ typedef struct qplan_memory_need {
 QPLAN_API qplan_status qplan_session_memory_needs(const qplan_plan* plan, const qplan_session_config* config,
                                                   qplan_memory_need* needs, uint32_t* count,
                                                   qplan_error* error);
+/* Where the memory of a need's bank should be: QPLAN_NPU_MEMORY_CLASS_* of qplan/npu_driver.h, 0: anywhere.
+ * It changes how fast a device is, never what it computes. 0 where there is no such bank. */
+QPLAN_API uint32_t qplan_plan_memory_class(const qplan_plan* plan, uint32_t bank);
 /* One memory per need, in the same order. Writes nothing unless all memories suffice. error may be NULL. A
  * region that has neither device nor CPU steps, and under QPLAN_NPU_FAIL one that has no device, is an error.
  * QPLAN_WORK_LIMIT (error->step is where the limit is passed), QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR,
@@ -443,9 +446,11 @@ typedef struct qplan_device_info {
   uint64_t retries;
   uint64_t fallbacks; /* runs of a region on the CPU after its job failed */
   uint64_t resets;
-  uint64_t cycles;        /* of all jobs, as the driver counts */
-  uint64_t program_bytes; /* that the driver holds for the session's regions */
-  char text[160];         /* of the last failure */
+  uint64_t cycles;          /* of all jobs, as the driver counts */
+  uint64_t program_bytes;   /* that the driver holds for the session's regions */
+  char text[160];           /* of the last failure */
+  uint64_t misplaced_bytes; /* of the plan's banks that are in another class of memory than the plan asks
+                               for; the log says why */
 } qplan_device_info;
 /* One for each target of the plan that has regions, in the order of its targets. */
 QPLAN_API uint32_t qplan_session_num_devices(const qplan_session* session);

@@ -263,6 +263,7 @@ class DeviceInfo(Sized):
         ("cycles", c.c_uint64),
         ("program_bytes", c.c_uint64),
         ("text", c.c_char * 160),
+        ("misplaced_bytes", c.c_uint64),
     ]
 
 

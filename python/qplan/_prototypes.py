@@ -38,6 +38,7 @@ RUNTIME = {
     "qplan_isa_name": (c.c_char_p, [c.c_uint32]),
     "qplan_isa_from_name": (c.c_int32, [c.c_char_p, c.POINTER(c.c_uint32)]),
     "qplan_isa_available": (c.c_int, [c.c_uint32]),
+    "qplan_plan_memory_class": (c.c_uint32, [_PLAN, c.c_uint32]),
     "qplan_session_memory_needs": (
         c.c_int32, [_PLAN, c.POINTER(SessionConfig), c.POINTER(MemoryNeed), c.POINTER(c.c_uint32), _ERROR]),
     "qplan_session_init": (

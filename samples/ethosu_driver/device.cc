@@ -181,6 +181,7 @@ qplan_npu_status capabilities(qplan_npu_device handle, qplan_npu_capabilities* t
   all.max_buffer_bytes = uint64_t{1} << (sizeof(size_t) > 4 ? address_bits(config) : 31);
   all.contracts = all.contracts_per_channel = QPLAN_NPU_TFL2;
   all.input_zero_point = all.output_zero_point = all.pad_value = 1;
+  all.memory_classes = memory_classes(*device);
   // The clock is not known here; the runtime assumes 100 MHz for timeouts.
   all.flags = QPLAN_NPU_CAN_ASYNC | QPLAN_NPU_CAN_IMPORT | QPLAN_NPU_CAN_SOFT_RESET;
   copy_out(all, to);
@@ -286,12 +287,24 @@ bool is_cached(const Device& device) {
   return device.hooks.cache_clean != nullptr || device.hooks.cache_invalidate != nullptr;
 }
 
-void* allocate(Device* device, uint64_t bytes) {
+void* allocate(Device* device, uint64_t bytes, uint32_t memory_class) {
   if (bytes > SIZE_MAX / 2) return nullptr;
+  if (memory_class != QPLAN_NPU_MEMORY_CLASS_ANY && device->hooks.alloc_class != nullptr)
+    return device->hooks.alloc_class(device->hooks.user, static_cast<size_t>(bytes), kMemoryAlignment,
+                                     memory_class);
   return device->hooks.alloc(device->hooks.user, static_cast<size_t>(bytes), kMemoryAlignment);
 }
 void give_back(Device* device, void* memory) {
   if (memory != nullptr && device->hooks.free != nullptr) device->hooks.free(device->hooks.user, memory);
+}
+
+uint32_t memory_classes(const Device& device) {
+  if (device.hooks.alloc_class == nullptr) return 0;
+  return 1u << QPLAN_NPU_MEMORY_CLASS_SRAM | 1u << QPLAN_NPU_MEMORY_CLASS_DRAM;
+}
+uint32_t memory_class_of(const Device& device, const void* memory) {
+  if (device.hooks.memory_class == nullptr) return QPLAN_NPU_MEMORY_CLASS_ANY;
+  return device.hooks.memory_class(device.hooks.user, memory);
 }
 
 uint64_t device_address(const Device& device, const void* memory) {

@@ -11,10 +11,24 @@ extern const uint8_t plan_bytes[], plan_bytes_end[];
 extern const uint8_t input_bytes[], input_bytes_end[];
 extern const uint8_t expected_bytes[], expected_bytes_end[];
 
-/* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figure here. On hardware this
- * is memory that the NPU reaches. */
-#define ARENA_BYTES (512u * 1024u)
+/* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figures here, and both arrays
+ * where they belong: what the plan wants in SRAM into the SRAM that the NPU reaches fastest, the rest into
+ * any memory that it reaches. */
+#define SRAM_BYTES (512u * 1024u)
+#define ARENA_BYTES (128u * 1024u)
+static uint8_t sram[SRAM_BYTES] __attribute__((aligned(64)));
 static uint8_t arena[ARENA_BYTES] __attribute__((aligned(64)));
+static uint32_t sram_used, arena_used;
+
+static void* take(uint32_t memory_class, uint32_t size) {
+  const int is_fast = memory_class == QPLAN_NPU_MEMORY_CLASS_SRAM;
+  uint8_t* memory = is_fast ? sram : arena;
+  uint32_t* used = is_fast ? &sram_used : &arena_used;
+  const uint32_t begin = (*used + 63u) & ~63u;
+  if (size > (is_fast ? SRAM_BYTES : ARENA_BYTES) - begin) return NULL;
+  *used = begin + size;
+  return memory + begin;
+}
 
 /* What the driver asks for: its bookkeeping, and for some programs an arena. Nothing is given back before the
  * device is closed. */
@@ -32,6 +46,20 @@ static void* driver_alloc(void* user, size_t size, size_t alignment) {
 static void driver_free(void* user, void* memory) {
   (void)user;
   (void)memory;
+}
+
+/* Which memory is which, for the driver: it refuses a bank that is not where the plan wants it. All that it
+ * allocates itself is ordinary memory. */
+static void* driver_alloc_class(void* user, size_t size, size_t alignment, uint32_t memory_class) {
+  return memory_class == QPLAN_NPU_MEMORY_CLASS_DRAM ? driver_alloc(user, size, alignment) : NULL;
+}
+static uint32_t driver_memory_class(void* user, const void* memory) {
+  const uintptr_t at = (uintptr_t)memory;
+  (void)user;
+  if (at - (uintptr_t)sram < SRAM_BYTES) return QPLAN_NPU_MEMORY_CLASS_SRAM;
+  if (at - (uintptr_t)plan_bytes < (uintptr_t)plan_bytes_end - (uintptr_t)plan_bytes)
+    return QPLAN_NPU_MEMORY_CLASS_FLASH;
+  return QPLAN_NPU_MEMORY_CLASS_DRAM;
 }
 
 static int fail(const char* what, const char* text) {
@@ -100,6 +128,8 @@ int main(void) {
   hooks.struct_size = sizeof(hooks);
   hooks.alloc = driver_alloc;
   hooks.free = driver_free;
+  hooks.alloc_class = driver_alloc_class;
+  hooks.memory_class = driver_memory_class;
   const qplan_npu_driver* driver = qplan_ethosu_driver(QPLAN_NPU_ABI);
   memset(&why, 0, sizeof(why));
   if (driver->open(&hooks, 0, "", &device, &why) < 0) return fail("device", why.text);
@@ -127,20 +157,18 @@ int main(void) {
   config.num_devices = 1;
   config.on_npu_failure = QPLAN_NPU_FAIL;
 
-  qplan_memory_need needs[2];
-  uint32_t num_banks = 2;
+  qplan_memory_need needs[4];
+  uint32_t num_banks = 4;
   if (qplan_session_memory_needs(&plan, &config, needs, &num_banks, &error) < 0)
     return fail("memory", error.text);
-  qplan_memory memories[2];
-  uint32_t used = 0;
+  qplan_memory memories[4];
   for (uint32_t b = 0; b < num_banks; ++b) {
-    used = (used + 63u) & ~63u;
-    if (needs[b].size > sizeof(arena) - used) return fail("memory", "the arena is too small");
-    memories[b].base = arena + used;
+    memories[b].base = take(qplan_plan_memory_class(&plan, needs[b].bank), (uint32_t)needs[b].size);
     memories[b].size = (size_t)needs[b].size;
-    used += (uint32_t)needs[b].size;
+    if (memories[b].base == NULL) return fail("memory", "the arena or the SRAM is too small");
   }
-  print("session_bytes ", used);
+  print("session_bytes ", arena_used + sram_used);
+  print("sram_bytes ", sram_used);
   qplan_session* session;
   if (qplan_session_init(&plan, &config, memories, num_banks, &session, &error) < 0)
     return fail("init", error.text);

@@ -33,6 +33,12 @@ qplan_npu_status lay_out(const Device& device, const qplan_npu_buffer_request* f
   if (request.memory_kind != 0 && request.memory_kind != all->memory_kind) return QPLAN_NPU_E_UNSUPPORTED;
   if ((request.alignment & (request.alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
   if (request.alignment > kMemoryAlignment) return QPLAN_NPU_E_UNSUPPORTED;
+  if (request.memory_class >= QPLAN_NPU_NUM_MEMORY_CLASSES) return QPLAN_NPU_E_ARGUMENT;
+  // Where the platform does not tell classes apart, all memory will do.
+  if (memory_classes(device) != 0) {
+    all->memory_class = request.memory_class;
+    if (request.memory_class == QPLAN_NPU_MEMORY_CLASS_FLASH) return QPLAN_NPU_E_UNSUPPORTED;
+  }
   all->alignment = most(request.alignment, kAddressAlignment);
   if (request.tensor != nullptr && !lay_out(*request.tensor, all)) return QPLAN_NPU_E_ARGUMENT;
   if (all->bytes < request.min_bytes) all->bytes = request.min_bytes;
@@ -47,15 +53,23 @@ qplan_npu_status make_buffer(Device* device, const qplan_npu_buffer_request* req
   if (status != QPLAN_NPU_OK) return status;
   if (reinterpret_cast<uintptr_t>(imported) % layout.alignment != 0) return QPLAN_NPU_E_ARGUMENT;
   if (imported != nullptr && device_address(*device, imported) == 0) return QPLAN_NPU_E_UNSUPPORTED;
+  const uint32_t asked = layout.memory_class;
   auto* const buffer = static_cast<Buffer*>(allocate(device, sizeof(Buffer)));
   if (buffer == nullptr) return QPLAN_NPU_E_MEMORY;
   *buffer = {};
   buffer->is_imported = imported != nullptr;
   buffer->memory = imported;
-  if (imported == nullptr) buffer->memory = static_cast<uint8_t*>(allocate(device, layout.bytes));
+  if (imported == nullptr) buffer->memory = static_cast<uint8_t*>(allocate(device, layout.bytes, asked));
   if (buffer->memory == nullptr) {
     give_back(device, buffer);
-    return QPLAN_NPU_E_MEMORY;
+    return asked == QPLAN_NPU_MEMORY_CLASS_SRAM ? QPLAN_NPU_E_ONCHIP : QPLAN_NPU_E_MEMORY;
+  }
+  if (const uint32_t found = memory_class_of(*device, buffer->memory); found != QPLAN_NPU_MEMORY_CLASS_ANY) {
+    if (imported != nullptr && asked != QPLAN_NPU_MEMORY_CLASS_ANY && found != asked) {
+      give_back(device, buffer);
+      return QPLAN_NPU_E_UNSUPPORTED;
+    }
+    layout.memory_class = found;
   }
   buffer->layout = layout;
   buffer->layout.device_address = device_address(*device, buffer->memory);

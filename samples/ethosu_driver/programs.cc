@@ -25,11 +25,27 @@ bool allocate_arenas(Device* device, Program* program) {
   for (uint32_t r = 0; r < program->blob.header.num_regions; ++r) {
     const BlobRegion region = blob_region(program->blob, r);
     if (!is_kind(region, RegionKind::kArena)) continue;
-    program->arena[r] = static_cast<uint8_t*>(allocate(device, region.bytes == 0 ? 1 : region.bytes));
+    const uint64_t bytes = region.bytes == 0 ? 1 : region.bytes;
+    void* memory = allocate(device, bytes, region.memory_class);
+    if (memory == nullptr && region.memory_class != QPLAN_NPU_MEMORY_CLASS_ANY)
+      memory = allocate(device, bytes);  // slower, with the same results
+    program->arena[r] = static_cast<uint8_t*>(memory);
     if (program->arena[r] == nullptr) return false;
     program->memory_bytes += region.bytes;
   }
   return true;
+}
+
+// Constants that should be in DRAM, or in SRAM, and are in flash: a copy there, or null.
+uint8_t* copy_to_class(Device* device, const Blob& blob, uint64_t size) {
+  const uint32_t asked = constants_memory_class(blob), found = memory_class_of(*device, blob.bytes);
+  const bool may_be_anywhere = asked == QPLAN_NPU_MEMORY_CLASS_ANY || asked == QPLAN_NPU_MEMORY_CLASS_FLASH;
+  if (may_be_anywhere || found == QPLAN_NPU_MEMORY_CLASS_ANY || found == asked ||
+      device->hooks.alloc_class == nullptr)
+    return nullptr;
+  auto* const copy = static_cast<uint8_t*>(allocate(device, size, asked));
+  if (copy != nullptr) memcpy(copy, blob.bytes, static_cast<size_t>(size));
+  return copy;
 }
 
 qplan_npu_status no_memory(qplan_npu_reason* why, uint64_t bytes) {
@@ -48,7 +64,11 @@ qplan_npu_status make_program(Device* device, const void* bytes, uint64_t size, 
     if (size > 0) memcpy(copy, bytes, static_cast<size_t>(size));
     bytes = copy;
   }
-  const qplan_npu_status status = read_blob(bytes, size, *device->config, &blob, why);
+  qplan_npu_status status = read_blob(bytes, size, *device->config, &blob, why);
+  if (status == QPLAN_NPU_OK && copy == nullptr) {
+    copy = copy_to_class(device, blob, size);
+    if (copy != nullptr) status = read_blob(bytes = copy, size, *device->config, &blob, why);
+  }
   if (status != QPLAN_NPU_OK) {
     give_back(device, copy);
     return status;
@@ -126,6 +146,7 @@ qplan_npu_status program_info(qplan_npu_device handle, qplan_npu_program which, 
   all.estimated_cycles = program->blob.header.estimated_cycles;
   all.instructions = program->blob.payload.stream_words;
   all.capabilities_hash = program->blob.header.config_hash;
+  all.memory_class = constants_memory_class(program->blob);
   copy_out(all, to);
   return QPLAN_NPU_OK;
 }
@@ -142,6 +163,7 @@ qplan_npu_status region_info(qplan_npu_device handle, qplan_npu_program which, u
   all.is_bound = 1;
   all.alignment = kAddressAlignment;
   all.bytes = slot.bytes;
+  all.memory_class = slot_memory_class(program->blob, index);
   copy_out(all, to);
   return QPLAN_NPU_OK;
 }

@@ -1,5 +1,5 @@
-// The driver's bookkeeping. Memory comes from qplan_device_hooks.alloc alone; devices are a short static
-// list, so that a handle that is unknown is found without touching memory that may be gone.
+// The driver's bookkeeping. Memory comes from qplan_device_hooks.alloc and alloc_class alone; devices are a
+// short static list, so that a handle that is unknown is found without touching memory that may be gone.
 //
 // Arm's driver runs one payload at a time and has no queue: a device has at most one job, which is submitted
 // and whose end wait has not reported.
@@ -94,8 +94,12 @@ class Locked {
 // 0 where there is no clock.
 uint64_t now_ns(const Device& device);
 bool is_cached(const Device& device);
-// Returns null if there is no memory left.
-void* allocate(Device* device, uint64_t bytes);
+// Returns null if there is no memory of the class left.
+void* allocate(Device* device, uint64_t bytes, uint32_t memory_class = QPLAN_NPU_MEMORY_CLASS_ANY);
+// 1 << QPLAN_NPU_MEMORY_CLASS_* of each class that the platform allocates; 0: it does not tell them apart.
+uint32_t memory_classes(const Device& device);
+// ANY where the platform does not say.
+uint32_t memory_class_of(const Device& device, const void* memory);
 void give_back(Device* device, void* memory);
 // What the platform says: 0: the device cannot reach it. Arm's driver gets CPU addresses.
 uint64_t device_address(const Device& device, const void* memory);

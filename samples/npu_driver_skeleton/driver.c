@@ -51,9 +51,11 @@ struct device* find_device(uint64_t handle) {
   return device;
 }
 
-/* Memory that the device uses comes only from the hook, if there is one. */
-void* device_alloc(struct device* device, uint64_t bytes) {
+/* Memory that the device uses comes only from the hooks, if there are some. */
+void* device_alloc(struct device* device, uint64_t bytes, uint32_t memory_class) {
   void* memory = NULL;
+  if (memory_class != QPLAN_NPU_MEMORY_CLASS_ANY && device->hooks.alloc_class != NULL)
+    return device->hooks.alloc_class(device->hooks.user, (size_t)bytes, SKELETON_ALIGNMENT, memory_class);
   if (device->hooks.alloc != NULL)
     return device->hooks.alloc(device->hooks.user, (size_t)bytes, SKELETON_ALIGNMENT);
   return posix_memalign(&memory, SKELETON_ALIGNMENT, (size_t)bytes) == 0 ? memory : NULL;
@@ -180,9 +182,14 @@ static int find_window(uint64_t handle, uint32_t* max_window) {
 
 static qplan_npu_status capabilities(qplan_npu_device handle, qplan_npu_capabilities* to) {
   qplan_npu_capabilities all;
+  const struct device* device;
   uint32_t max_window;
   if (!can_fill(to) || !find_window(handle, &max_window)) return QPLAN_NPU_E_ARGUMENT;
   fill_capabilities(max_window, &all);
+  lock();
+  device = find_device(handle);
+  if (device != NULL) all.memory_classes = memory_classes(device);
+  unlock();
   copy_out(to, &all, sizeof(all));
   return QPLAN_NPU_OK;
 }

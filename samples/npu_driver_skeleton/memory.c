@@ -36,13 +36,29 @@ static int lay_out(const DLTensor* tensor, qplan_npu_layout* layout) {
   return 1;
 }
 
-static qplan_npu_status requirements(const qplan_npu_buffer_request* from, qplan_npu_buffer_request* request,
-                                     qplan_npu_layout* all) {
+/* The classes that the platform tells apart. */
+uint32_t memory_classes(const struct device* device) {
+  return device->hooks.alloc_class == NULL
+             ? 0
+             : 1u << QPLAN_NPU_MEMORY_CLASS_SRAM | 1u << QPLAN_NPU_MEMORY_CLASS_DRAM;
+}
+
+static uint32_t class_of(const struct device* device, const void* memory) {
+  return device->hooks.memory_class == NULL ? QPLAN_NPU_MEMORY_CLASS_ANY
+                                            : device->hooks.memory_class(device->hooks.user, memory);
+}
+
+static qplan_npu_status requirements(const struct device* device, const qplan_npu_buffer_request* from,
+                                     qplan_npu_buffer_request* request, qplan_npu_layout* all) {
   if (!copy_in(request, sizeof(*request), from)) return QPLAN_NPU_E_ARGUMENT;
   memset(all, 0, sizeof(*all));
   all->memory_kind = QPLAN_NPU_MEMORY_COHERENT;
   if (request->memory_kind != 0 && request->memory_kind != QPLAN_NPU_MEMORY_COHERENT)
     return QPLAN_NPU_E_UNSUPPORTED;
+  if (request->memory_class >= QPLAN_NPU_NUM_MEMORY_CLASSES) return QPLAN_NPU_E_ARGUMENT;
+  if (memory_classes(device) == 0) request->memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+  if (request->memory_class == QPLAN_NPU_MEMORY_CLASS_FLASH) return QPLAN_NPU_E_UNSUPPORTED;
+  all->memory_class = request->memory_class;
   all->alignment = request->alignment > SKELETON_ALIGNMENT ? request->alignment : SKELETON_ALIGNMENT;
   if ((request->alignment & (request->alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
   if (all->alignment > SKELETON_ALIGNMENT) return QPLAN_NPU_E_UNSUPPORTED;
@@ -61,8 +77,8 @@ qplan_npu_status skeleton_requirements(qplan_npu_device handle, const qplan_npu_
   if (!can_fill(layout)) return QPLAN_NPU_E_ARGUMENT;
   lock();
   device = find_device(handle);
+  status = device == NULL ? QPLAN_NPU_E_ARGUMENT : requirements(device, from, &request, &all);
   unlock();
-  status = device == NULL ? QPLAN_NPU_E_ARGUMENT : requirements(from, &request, &all);
   if (status == QPLAN_NPU_OK) copy_out(layout, &all, sizeof(all));
   return status;
 }
@@ -79,11 +95,21 @@ static qplan_npu_status make_buffer(qplan_npu_device handle, const qplan_npu_buf
   if (buffer == NULL) return QPLAN_NPU_E_MEMORY;
   lock();
   device = find_device(handle);
-  status = device == NULL ? QPLAN_NPU_E_ARGUMENT : requirements(from, &request, &buffer->layout);
+  status = device == NULL ? QPLAN_NPU_E_ARGUMENT : requirements(device, from, &request, &buffer->layout);
   if (status == QPLAN_NPU_OK) {
+    const uint32_t asked = request.memory_class;
     buffer->is_imported = imported != NULL;
-    buffer->memory = imported != NULL ? imported : (uint8_t*)device_alloc(device, buffer->layout.bytes);
-    if (buffer->memory == NULL) status = QPLAN_NPU_E_MEMORY;
+    buffer->memory =
+        imported != NULL ? imported : (uint8_t*)device_alloc(device, buffer->layout.bytes, asked);
+    if (buffer->memory == NULL) {
+      status = asked == QPLAN_NPU_MEMORY_CLASS_SRAM ? QPLAN_NPU_E_ONCHIP : QPLAN_NPU_E_MEMORY;
+    } else {
+      const uint32_t found = class_of(device, buffer->memory);
+      if (imported != NULL && asked != QPLAN_NPU_MEMORY_CLASS_ANY && found != QPLAN_NPU_MEMORY_CLASS_ANY &&
+          found != asked)
+        status = QPLAN_NPU_E_UNSUPPORTED;
+      if (found != QPLAN_NPU_MEMORY_CLASS_ANY) buffer->layout.memory_class = found;
+    }
   }
   if (status == QPLAN_NPU_OK) {
     buffer->usage = request.usage;

@@ -21,7 +21,7 @@ static qplan_npu_status make_program(struct device* device, uint32_t format, con
   if (bytes > SKELETON_MAX_BUFFER)
     return refuse(why, QPLAN_NPU_E_BLOB, (int64_t)SKELETON_MAX_BUFFER, (int64_t)bytes,
                   "skeleton: the blob is too large");
-  program->memory = (uint8_t*)device_alloc(device, bytes == 0 ? 1 : bytes);
+  program->memory = (uint8_t*)device_alloc(device, bytes == 0 ? 1 : bytes, QPLAN_NPU_MEMORY_CLASS_ANY);
   if (program->memory == NULL)
     return refuse(why, QPLAN_NPU_E_MEMORY, 0, (int64_t)bytes, "skeleton: no memory left");
   if (bytes > 0) memcpy(program->memory, blob, (size_t)bytes);

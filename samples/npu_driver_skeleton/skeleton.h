@@ -96,7 +96,7 @@ void changed(void); /* wakes everybody in wait_for_change */
 void wait_for_change(uint64_t deadline_ns);
 struct device* find_device(uint64_t handle);  /* with the lock held */
 uint64_t now_ns(const struct device* device); /* NULL: of the system, monotonic */
-void* device_alloc(struct device* device, uint64_t bytes);
+void* device_alloc(struct device* device, uint64_t bytes, uint32_t memory_class);
 void device_free(struct device* device, void* memory);
 /* Copies at most as many bytes as the other side's struct has. copy_in returns 0 if there is no such struct
  * or its size is not set. */
@@ -107,6 +107,7 @@ qplan_npu_status refuse(qplan_npu_reason* why, qplan_npu_status status, int64_t 
                         const char* text);
 
 /* ---- memory.c ---- */
+uint32_t memory_classes(const struct device* device); /* 1 << QPLAN_NPU_MEMORY_CLASS_* of each */
 struct buffer* find_buffer(struct device* device, uint64_t handle);
 void free_buffer(struct device* device, struct buffer* buffer);
 qplan_npu_status skeleton_requirements(qplan_npu_device, const qplan_npu_buffer_request*, qplan_npu_layout*);

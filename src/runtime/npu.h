@@ -20,15 +20,23 @@ struct NpuBuffer;
 
 inline constexpr uint32_t kNpuTextBytes = 160;
 
+// One class of memory of a device.
+struct NpuBank {
+  uint8_t index = format::kMaxBanks;  // of the plan's DEVICE bank; kMaxBanks: there is none
+  bool is_shadow = false;
+  bool is_misplaced = false;    // in another class than the plan asks for
+  qplan_npu_buffer buffer = 0;  // of the bank: imported, or a shadow
+  uint8_t* memory = nullptr;    // the buffer as the CPU sees it
+};
+// Those that a device writes.
+inline constexpr uint32_t kNumBankClasses = format::MemoryClass_DRAM + 1;
+
 // A target of the plan that regions of the function run on.
 struct NpuDevice {
   uint32_t target = 0;  // position in the plan's targets
-  uint32_t bank = 0;    // its DEVICE bank
+  NpuBank banks[kNumBankClasses];
   const qplan_npu_driver* driver = nullptr;
   qplan_npu_device device = 0;
-  qplan_npu_buffer buffer = 0;  // of the bank: imported, or a shadow
-  uint8_t* memory = nullptr;    // the buffer as the CPU sees it
-  bool is_shadow = false;
   bool is_asynchronous = false;
   uint32_t max_binds = 0;
   uint32_t clock_khz = 0;  // 0: not stated

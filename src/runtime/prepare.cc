@@ -200,10 +200,10 @@ class Preparation {
                             << " of the function in memory";
       return false;
     }
-    const uint32_t bank = plan_.device_bank(npu.target());
     for (uint32_t b = 0; b < npu.binds()->size(); ++b) {
       const format::NpuBind& bind = *npu.binds()->Get(b);
       if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
+      const uint32_t bank = plan_.device_bank(npu.target(), bind.memory_class());
       const Held held = find_held({bank, bind.offset(), bind.size()});
       if (held.noun == nullptr) continue;
       fail_region(index, held.tensor)

@@ -74,7 +74,9 @@ void place_regions(const SessionOptions& options, uint8_t* memory, Session* sess
     if ((targets >> target & 1) == 0) continue;
     NpuDevice* device = new (npu->devices + npu->num_devices++) NpuDevice();
     device->target = target;
-    device->bank = plan.device_bank(target);
+    for (uint32_t c = 0; c < kNumBankClasses; ++c)
+      device->banks[c].index = static_cast<uint8_t>(
+          plan.device_bank(target, static_cast<format::MemoryClass>(c)));  // num_banks() is no bank either
   }
   memory += npu->num_devices * format::kNpuDeviceBytes;
   npu->regions = reinterpret_cast<NpuRegion*>(memory);

@@ -163,6 +163,15 @@ qplan_npu_status takes_any_range(qplan_npu_device, qplan_npu_buffer, uint64_t, u
   return QPLAN_NPU_OK;
 }
 
+// Takes the request for any memory, and says that it is where it was asked.
+qplan_npu_status ignores_class(qplan_npu_device device, const qplan_npu_buffer_request* request,
+                               qplan_npu_buffer* buffer) {
+  qplan_npu_buffer_request anywhere = {};
+  std::memcpy(&anywhere, request, std::min<size_t>(request->struct_size, sizeof(anywhere)));
+  anywhere.memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+  return good().alloc(device, &anywhere, buffer);
+}
+
 // One allocation in open that is never freed.
 qplan_npu_status leaks(const qplan_device_hooks* hooks, uint32_t index, const char* options,
                        qplan_npu_device* device, qplan_npu_reason* why) {
@@ -198,5 +207,6 @@ extern "C" __attribute__((visibility("default"))) const qplan_npu_driver* qplan_
   if (fault == "takes_any_range") broken.flush = takes_any_range;
   if (fault == "names_no_contract") broken.capabilities = names_no_contract;
   if (fault == "leaks") broken.open = leaks;
+  if (fault == "ignores_class") broken.alloc = ignores_class;
   return &broken;
 }

@@ -247,6 +247,10 @@ void capabilities_sane(const Subject& s) {
           "alignments are not powers of two");
   require(c.channel_pack >= 1 && c.max_binds >= 1 && c.max_queue >= 1 && c.num_engines >= 1,
           "channel_pack, max_binds, max_queue or num_engines is 0");
+  require((c.memory_classes &
+           ~((1u << QPLAN_NPU_NUM_MEMORY_CLASSES) - 2 - (1u << QPLAN_NPU_MEMORY_CLASS_FLASH))) == 0,
+          "memory_classes names ANY, FLASH or a class that this ABI does not know; expected bits of SRAM and "
+          "DRAM, which devices write");
   require(c.memory_kinds != 0 && c.max_buffer_bytes > 0, "no kind of memory, or no bytes in it");
   const uint32_t unknown = c.contracts & ~kDrawnContracts;
   require(unknown == 0, "contracts has bits " + std::to_string(unknown) +

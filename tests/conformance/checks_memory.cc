@@ -200,6 +200,69 @@ void memory_none_left(const Subject& s) {
   }
 }
 
+// QPLAN_NPU_OK, and then the layout has the class; or the status of alloc.
+qplan_npu_status alloc_in(const Device& device, uint32_t memory_class, qplan_npu_buffer* buffer) {
+  auto request = sized<qplan_npu_buffer_request>();
+  request.usage = QPLAN_NPU_USE_SCRATCH;
+  request.min_bytes = 1000;
+  request.memory_class = memory_class;
+  const qplan_npu_status status = device.driver.alloc(device.handle, &request, buffer);
+  if (status != QPLAN_NPU_OK) return status;
+  auto layout = sized<qplan_npu_layout>();
+  require_ok(device.driver.layout(device.handle, *buffer, &layout), "layout");
+  require(layout.memory_class == memory_class, "a buffer asked in class " + std::to_string(memory_class) +
+                                                   " has a layout that says class " +
+                                                   std::to_string(layout.memory_class));
+  return status;
+}
+
+void memory_classes(const Subject& s) {
+  Device device(s);
+  const uint32_t known = device.capabilities.memory_classes;
+  if (known == 0) throw Skipped("the device states no classes of memory");
+  for (uint32_t c = 1; c < 32; ++c) {
+    const std::string asked = "alloc in class " + std::to_string(c);
+    qplan_npu_buffer buffer = 0;
+    if ((known >> c & 1) == 0) {
+      require_error(alloc_in(device, c, &buffer), asked + ", which capabilities do not name,");
+      continue;
+    }
+    require_ok(alloc_in(device, c, &buffer), asked);
+    require(device.hooks.num_live(c) > 0,
+            asked + ": the memory does not come from hooks.alloc_class of this class");
+    require_ok(device.driver.release(device.handle, buffer), "release");
+    require(device.hooks.num_live(c) == 0, asked + ": release did not give the memory back");
+    device.hooks.take_away(c);
+    const qplan_npu_status status = alloc_in(device, c, &buffer);
+    require(
+        QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_CPU_NOW,
+        asked + " without such memory returned " + status_text(status) + ", expected E_ONCHIP or E_MEMORY");
+    require_ok(alloc_in(device, QPLAN_NPU_MEMORY_CLASS_ANY, &buffer), "alloc in any class after it");
+    require_ok(device.driver.release(device.handle, buffer), "release");
+    device.hooks.take_away(QPLAN_NPU_MEMORY_CLASS_ANY);
+  }
+  device.close();
+}
+
+void memory_class_of_programs(const Subject& s) {
+  Device device(s);
+  const Workload workload = device.make(Size::kSmall, 3);
+  const Loaded loaded(device, workload);
+  auto program = sized<qplan_npu_program_info>();
+  require_ok(device.driver.program_info(device.handle, loaded.program, &program), "program_info");
+  require(program.memory_class < QPLAN_NPU_NUM_MEMORY_CLASSES, "a program wants memory of an unknown class");
+  for (uint32_t slot = 0; slot < program.num_regions; ++slot) {
+    auto region = sized<qplan_npu_region_info>();
+    require_ok(device.driver.region_info(device.handle, loaded.program, slot, &region), "region_info");
+    const uint32_t most = region.is_bound == 0 ? QPLAN_NPU_MEMORY_CLASS_FLASH : QPLAN_NPU_MEMORY_CLASS_DRAM;
+    require(region.memory_class <= most, "slot " + std::to_string(slot) + " wants memory of class " +
+                                             std::to_string(region.memory_class) + ", expected at most " +
+                                             std::to_string(most));
+  }
+  loaded.release();
+  device.close();
+}
+
 void memory_release_busy(const Subject& s) {
   Device device(s);
   const Workload workload = device.make(Size::kLong, 1);
@@ -229,6 +292,10 @@ std::vector<Check> memory_checks() {
       {"memory.import", "jobs work in imported memory, in place and within it", memory_import},
       {"memory.hooks", "memory comes from hooks.alloc, is kept within, and goes back", memory_hooks},
       {"memory.none_left", "without memory load and alloc are E_MEMORY, and nothing leaks", memory_none_left},
+      {"memory.classes", "a buffer is in the class of memory that is asked for, or alloc says that it is not",
+       memory_classes},
+      {"memory.class_of_programs", "programs want their slots in classes that this ABI knows",
+       memory_class_of_programs},
       {"memory.release_busy", "what a job uses is not released or unloaded: E_BUSY", memory_release_busy},
   };
 }

@@ -27,6 +27,7 @@ FAULTS = {
     "close_waits": "queue.bounded",
     "takes_any_range": "memory.ranges",
     "leaks": "memory.hooks",
+    "ignores_class": "memory.classes",
     "names_no_contract": "capabilities.sane",
 }
 

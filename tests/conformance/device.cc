@@ -35,6 +35,8 @@ Hooks::Hooks() {
   hooks_.user = this;
   hooks_.alloc = allocate;
   hooks_.free = release;
+  hooks_.alloc_class = allocate_class;
+  hooks_.memory_class = class_of;
   hooks_.mutex_create = [](void*) -> void* { return new std::mutex; };
   hooks_.mutex_destroy = [](void*, void* mutex) { delete static_cast<std::mutex*>(mutex); };
   hooks_.mutex_lock = [](void*, void* mutex) { static_cast<std::mutex*>(mutex)->lock(); };
@@ -80,6 +82,34 @@ void* Hooks::allocate(void* user, size_t size, size_t alignment) {
   uint8_t* begin = block.begin;
   self->blocks_[begin] = std::move(block);
   return begin;
+}
+
+void* Hooks::allocate_class(void* user, size_t size, size_t alignment, uint32_t memory_class) {
+  auto* self = static_cast<Hooks*>(user);
+  if (memory_class == self->taken_away_) return nullptr;
+  void* const memory = allocate(user, size, alignment);
+  const std::lock_guard<std::mutex> lock(self->mutex_);
+  if (memory_class != QPLAN_NPU_MEMORY_CLASS_SRAM && memory_class != QPLAN_NPU_MEMORY_CLASS_DRAM)
+    self->damage_ = "alloc_class was called for class " + std::to_string(memory_class);
+  if (memory != nullptr) self->blocks_[memory].memory_class = memory_class;
+  return memory;
+}
+
+// Only of memory that alloc_class gave.
+uint32_t Hooks::class_of(void* user, const void* memory) {
+  auto* self = static_cast<Hooks*>(user);
+  const std::lock_guard<std::mutex> lock(self->mutex_);
+  for (const auto& [begin, block] : self->blocks_) {
+    if (memory >= block.begin && memory < block.begin + block.size) return block.memory_class;
+  }
+  return QPLAN_NPU_MEMORY_CLASS_ANY;
+}
+
+size_t Hooks::num_live(uint32_t memory_class) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<size_t>(std::count_if(blocks_.begin(), blocks_.end(), [&](const auto& entry) {
+    return entry.second.memory_class == memory_class;
+  }));
 }
 
 void Hooks::release(void* user, void* memory) {

@@ -28,15 +28,22 @@ class Hooks {
   // The fault of a guard or a free; "" when there is none.
   std::string damage() const;
   void fail_from(uint64_t alloc) { fail_from_ = alloc; }  // this and all later ones
+  // Blocks that alloc_class has given and that are still there.
+  size_t num_live(uint32_t memory_class) const;
+  // From now on there is no such memory.
+  void take_away(uint32_t memory_class) { taken_away_ = memory_class; }
 
  private:
   static void* allocate(void* user, size_t size, size_t alignment);
+  static void* allocate_class(void* user, size_t size, size_t alignment, uint32_t memory_class);
+  static uint32_t class_of(void* user, const void* memory);
   static void release(void* user, void* memory);
 
   struct Block {
     std::vector<uint8_t> bytes;
     uint8_t* begin = nullptr;
     size_t size = 0;
+    uint32_t memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
     bool is_intact() const;
   };
   qplan_platform platform_ = {};
@@ -45,6 +52,7 @@ class Hooks {
   std::map<void*, Block> blocks_;
   std::atomic<uint64_t> num_allocs_{0};
   std::atomic<uint64_t> fail_from_{UINT64_MAX};
+  std::atomic<uint32_t> taken_away_{QPLAN_NPU_MEMORY_CLASS_ANY};
   std::string damage_;
 };
 

@@ -249,6 +249,39 @@ class Packer(unittest.TestCase):
         case = sorted(case for case in (SHARED / "golden" / model).iterdir() if case.is_dir())[0]
         self.assertEqual(self.output("signed", plan, case / "input0.bin"), (case / "output0.bin").read_bytes())
 
+    def test_scratch_that_is_asked_in_fast_memory_is_there(self):
+        expected = self.output("", self.pack("", DIGITS), DIGITS_INPUT)
+        plan = self.pack("fast", DIGITS)
+        inspected = json.loads(self.succeed("fast", "inspect", plan, "--json"))
+        banks = {bank["memory_class"]: bank for bank in inspected["banks"] if bank["kind"] == "device"}
+        self.assertEqual(set(banks), {"sram", "dram"})
+        region, = inspected["regions"]
+        self.assertEqual(region["memory_class"], "flash")
+        self.assertEqual({(bind["use"], bind["memory_class"]) for bind in region["binds"]},
+                         {("input", "dram"), ("output", "dram"), ("scratch", "sram")})
+        text = self.succeed("fast", "inspect", plan)
+        self.assertIn(" of sram that 'skeleton' reaches", text)
+        self.assertIn(" of dram that 'skeleton' reaches", text)
+        # The device computes nothing where the scratch is elsewhere, and --npu-verify fails.
+        self.assertEqual(self.output("fast", plan, DIGITS_INPUT), expected)
+
+    def test_without_fast_memory_another_is_used_and_the_log_says_so(self):
+        plan = self.pack("fast", DIGITS)
+        run_plan = ("run", plan, "--input", DIGITS_INPUT, "--driver", self.device, "--on-npu-failure", "fail")
+        fast = run("fast", self.command, *run_plan)
+        self.assertEqual((fast.returncode, "'sram'" in fast.stderr), (0, False), fast.stderr)
+        slow = run("slow", self.command, *run_plan)
+        self.assertEqual(slow.returncode, 0, slow.stderr)
+        self.assertIn(" bytes of 'sram' memory for 'skeleton', driver 'skeleton' gives none: ", slow.stderr)
+        self.assertEqual(self.output("slow", plan, DIGITS_INPUT), self.output("fast", plan, DIGITS_INPUT))
+
+    def test_scratch_in_flash_is_a_mistake_of_the_target(self):
+        result = run("misasks", self.command, "pack", DIGITS, "-o", self.folder / "model.qplan", "--target-lib",
+                     self.device, "--target", "skeleton, cpu", "--no-cost-gate")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("target 'skeleton': asks for memory of class 3 for the scratch of region", result.stderr)
+        self.assertIn("expected at most 2", result.stderr)
+
     def test_a_format_of_the_devices_own_runs(self):
         plain = self.folder / "plain.qplan"
         self.succeed("", "pack", DIGITS, "-o", plain)

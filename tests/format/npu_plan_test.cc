@@ -58,10 +58,37 @@ const Wrong kWrong[] = {
      "plan: bank 2: memory of target 2 of 2"},
     {"TwoBanksOfATarget", [](PlanSpec& s) { s.banks.push_back(s.banks[2]); },
      "plan: bank 3: target 1 has bank 2 already"},
+    {"TwoClassesOfATarget", [](PlanSpec& s) { s.add_device_bank(1, format::MemoryClass_SRAM); }, ""},
+    {"UnknownClassOfABank",
+     [](PlanSpec& s) { s.banks[2].memory_class = static_cast<format::MemoryClass>(4); },
+     "plan: bank 2: memory of class 4, expected one that is written, at most 2"},
+    {"FlashThatIsWritten", [](PlanSpec& s) { s.banks[2].memory_class = format::MemoryClass_FLASH; },
+     "plan: bank 2: memory of class 3, expected one that is written, at most 2"},
+    {"BindOfAClassWithoutBank", [](PlanSpec& s) { bind(s, 1).memory_class = format::MemoryClass_DRAM; },
+     "plan: step 1 'npu_main_0': bind 1: target 1 has no memory bank of class 2"},
+    {"BindOfAnUnknownClass",
+     [](PlanSpec& s) { bind(s, 0).memory_class = static_cast<format::MemoryClass>(255); },
+     "plan: step 1 'npu_main_0': bind 0: target 1 has no memory bank of class 255"},
+    {"ProgramOfAnUnknownClass",
+     [](PlanSpec& s) { npu(s).memory_class = static_cast<format::MemoryClass>(4); },
+     "plan: step 1 'npu_main_0': its program is for memory of class 4, expected at most 3"},
+    {"InPlaceInAnotherBank",
+     [](PlanSpec& s) {
+       (void)s.add_range(s.add_device_bank(1, format::MemoryClass_SRAM), 256);
+       bind(s, 1).memory_class = format::MemoryClass_SRAM;
+     },
+     "plan: step 1 'npu_main_0': slot 1 has no strides, but is not the bytes of tensor 2"},
+    {"ScratchOfAnotherBankAtTheSameOffset",
+     [](PlanSpec& s) {
+       (void)s.add_range(s.add_device_bank(1, format::MemoryClass_SRAM), 256);
+       npu(s).binds.push_back(
+           {2, format::NpuUse_SCRATCH, 0, 64, 24, {}, 0, 1, 0, 0, 0, 0, 0, format::MemoryClass_SRAM});
+     },
+     ""},
     {"UnknownTarget", [](PlanSpec& s) { npu(s).target = 2; },
      "plan: step 1 'npu_main_0': runs on target 2 of 2, expected one of the first 32"},
     {"TargetWithoutBank", [](PlanSpec& s) { npu(s).target = 0; },
-     "plan: step 1 'npu_main_0': target 0 has no memory bank"},
+     "plan: step 1 'npu_main_0': bind 0: target 0 has no memory bank of class 0"},
     {"NamelessTarget", [](PlanSpec& s) { s.targets[1].name = ""; },
      "plan: step 1 'npu_main_0': target 1 has no name"},
     {"NoOutput", [](PlanSpec& s) { s.steps[1].outputs.clear(); },

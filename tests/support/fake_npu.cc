@@ -71,6 +71,7 @@ struct FakeNpuFunctions {
         (npu->can_import ? QPLAN_NPU_CAN_IMPORT : 0) | (npu->is_asynchronous ? QPLAN_NPU_CAN_ASYNC : 0);
     c->max_binds = npu->max_binds;
     c->clock_khz = npu->clock_khz;
+    c->memory_classes = npu->memory_classes;
     c->blob_formats[0] = kFakeBlobFormat;
     return npu->capabilities_status;
   }
@@ -94,10 +95,20 @@ struct FakeNpuFunctions {
     layout->bytes = request->min_bytes;
     return QPLAN_NPU_OK;
   }
-  static qplan_npu_status add_buffer(FakeNpu* npu, uint8_t* memory, uint64_t bytes,
+  static qplan_npu_status add_buffer(FakeNpu* npu, uint8_t* memory, const qplan_npu_buffer_request& request,
                                      qplan_npu_buffer* buffer) {
+    const uint64_t bytes = request.min_bytes;
     FakeNpu::Buffer made;
     made.bytes = bytes;
+    if (npu->memory_classes != 0 && request.memory_class != QPLAN_NPU_MEMORY_CLASS_ANY) {
+      if ((npu->memory_classes >> request.memory_class & 1) == 0) return QPLAN_NPU_E_UNSUPPORTED;
+      if (memory != nullptr && npu->imported_class != QPLAN_NPU_MEMORY_CLASS_ANY &&
+          npu->imported_class != request.memory_class)
+        return QPLAN_NPU_E_UNSUPPORTED;
+      if (request.memory_class == QPLAN_NPU_MEMORY_CLASS_SRAM && bytes > npu->sram_bytes)
+        return QPLAN_NPU_E_ONCHIP;
+      made.memory_class = request.memory_class;
+    }
     made.cpu = memory;
     if (!npu->is_coherent) made.device.assign(bytes, 0xd7);
     *buffer = npu->next_++;
@@ -114,7 +125,7 @@ struct FakeNpuFunctions {
     if (npu->alloc_status < 0) return npu->alloc_status;
     ++npu->counts.allocs;
     npu->last_request = *request;
-    return add_buffer(npu, nullptr, request->min_bytes, buffer);
+    return add_buffer(npu, nullptr, *request, buffer);
   }
   static qplan_npu_status import_memory(qplan_npu_device d, const qplan_npu_buffer_request* request,
                                         uint32_t kind, uint64_t value, uint64_t offset,
@@ -123,7 +134,7 @@ struct FakeNpuFunctions {
     if (!npu->can_import || kind != QPLAN_NPU_IMPORT_POINTER) return QPLAN_NPU_E_UNSUPPORTED;
     if (npu->import_status < 0) return npu->import_status;
     ++npu->counts.imports;
-    return add_buffer(npu, reinterpret_cast<uint8_t*>(value + offset), request->min_bytes, buffer);
+    return add_buffer(npu, reinterpret_cast<uint8_t*>(value + offset), *request, buffer);
   }
   static qplan_npu_status release(qplan_npu_device d, qplan_npu_buffer buffer) {
     FakeNpu* npu = find(d);
@@ -135,6 +146,7 @@ struct FakeNpuFunctions {
     if (npu->buffers_.count(buffer) == 0) return QPLAN_NPU_E_ARGUMENT;
     layout->bytes = npu->buffers_[buffer].bytes;
     layout->device_address = npu->device_address;
+    layout->memory_class = npu->buffers_[buffer].memory_class;
     return QPLAN_NPU_OK;
   }
   static qplan_npu_status map(qplan_npu_device d, qplan_npu_buffer buffer, uint32_t access, void** memory) {

@@ -43,6 +43,10 @@ class FakeNpu {
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
   uint32_t clock_khz = 0;
   uint64_t estimated_cycles = 0;  // of each program; 0: not known
+  uint32_t memory_classes = 0;  // of the capabilities: 0: the device knows none
+  // Where imported memory is; ANY: as asked.
+  uint32_t imported_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+  uint64_t sram_bytes = UINT64_MAX;  // that are left
   qplan_npu_status import_status = QPLAN_NPU_OK;
   qplan_npu_status alloc_status = QPLAN_NPU_OK;
   qplan_npu_status load_status = QPLAN_NPU_OK;
@@ -76,6 +80,8 @@ class FakeNpu {
   // Adds this much to the clock in each wait that returns PENDING and had time; null: there is none.
   uint64_t* clock = nullptr;
   std::vector<qplan_npu_bind> last_binds;
+  // The class of a bind's buffer.
+  uint32_t memory_class_of(const qplan_npu_bind& bind) { return buffers_[bind.buffer].memory_class; }
   qplan_npu_buffer_request last_request = {};  // of alloc
 
  private:
@@ -85,6 +91,7 @@ class FakeNpu {
     std::vector<uint8_t> owned;
     std::vector<uint8_t> device;  // where the device is not coherent
     uint64_t bytes = 0;
+    uint32_t memory_class = 0;
     uint8_t* seen() { return device.empty() ? cpu : device.data(); }
   };
   struct Program {

@@ -27,11 +27,12 @@ Offset<format::NpuStep> npu_step(FlatBufferBuilder& builder, const StepSpec& ste
     if (bind.strides) strides = builder.CreateVector(*bind.strides);
     binds.push_back(format::CreateNpuBind(builder, bind.slot, bind.use, bind.index, bind.offset, bind.size,
                                           strides, bind.origin, bind.byte_stride, bind.fill, bind.flip,
-                                          bind.block, bind.block_stride, bind.kept));
+                                          bind.block, bind.block_stride, bind.kept, bind.memory_class));
   }
   return format::CreateNpuStepDirect(builder, step.npu->target, step.npu->format, step.npu->blob,
                                      &step.inputs, &step.outputs, &binds, step.npu->num_alternative_steps,
-                                     step.npu->num_operators, step.macs, step.npu->estimated_cycles, 0);
+                                     step.npu->num_operators, step.macs, step.npu->estimated_cycles, 0,
+                                     step.npu->memory_class);
 }
 
 uint32_t features_of(const PlanSpec& spec) {
@@ -56,7 +57,8 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
   for (size_t i = 0; i < spec.banks.size(); ++i) {
     const BankSpec& bank = spec.banks[i];
     banks.push_back(format::CreateBank(builder, bank.kind, bank.alignment, bank.size,
-                                       bank.file_offset.value_or(file_offsets[i]), bank.target));
+                                       bank.file_offset.value_or(file_offsets[i]), bank.target,
+                                       bank.memory_class));
   }
   std::vector<Offset<format::Tensor>> tensors;
   for (const TensorSpec& tensor : spec.tensors) {
@@ -197,6 +199,14 @@ uint32_t PlanSpec::add_device(std::string target, uint32_t alignment) {
   bank.target = static_cast<uint32_t>(targets.size() - 1);
   banks.push_back(bank);
   return bank.target;
+}
+
+uint32_t PlanSpec::add_device_bank(uint32_t target, format::MemoryClass memory_class) {
+  BankSpec bank = banks[bank_of(target)];
+  bank.size = 0;
+  bank.memory_class = memory_class;
+  banks.push_back(bank);
+  return static_cast<uint32_t>(banks.size() - 1);
 }
 
 uint64_t PlanSpec::add_range(uint32_t bank, uint64_t size) {

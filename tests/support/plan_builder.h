@@ -40,6 +40,7 @@ struct BankSpec {
   std::vector<uint8_t> bytes;           // of constants
   std::optional<uint64_t> file_offset;  // instead of where the bytes are put
   uint32_t target = 0;                  // of devices
+  format::MemoryClass memory_class = format::MemoryClass_ANY;
 };
 
 struct QuantizationSpec {
@@ -80,6 +81,7 @@ struct BindSpec {
   uint32_t block = 0;
   uint64_t block_stride = 0;
   uint32_t kept = 0;
+  format::MemoryClass memory_class = format::MemoryClass_ANY;
 };
 
 // The fields of a region's step, in place of kernel and parameters.
@@ -91,6 +93,7 @@ struct NpuSpec {
   uint32_t num_alternative_steps = 0;
   uint32_t num_operators = 1;
   uint64_t estimated_cycles = 0;
+  format::MemoryClass memory_class = format::MemoryClass_ANY;
 };
 
 struct TargetSpec {
@@ -169,7 +172,9 @@ struct PlanSpec {
   uint32_t add_device(std::string target, uint32_t alignment = 64);
   // Reserves bytes of a bank, at a multiple of 64. Returns the offset.
   uint64_t add_range(uint32_t bank, uint64_t size);
-  // The bank of a target added with add_device.
+  // Another bank of a device, of this class; the first one has any. Returns its position.
+  uint32_t add_device_bank(uint32_t target, format::MemoryClass memory_class);
+  // The first bank of a target added with add_device.
   uint32_t bank_of(uint32_t target) const;
   // Moves a tensor into a device's bank.
   void move_to_device(uint32_t tensor, uint32_t target);

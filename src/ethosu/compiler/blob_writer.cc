@@ -21,6 +21,20 @@ uint64_t append_items(std::vector<uint8_t>* blob, const T* items, size_t count) 
 
 }  // namespace
 
+void state_memories(const Memories& memories, BlobParts* parts, std::vector<target::RegionSlot>* slots) {
+  constexpr format::MemoryClass kClasses[] = {format::MemoryClass_SRAM, format::MemoryClass_DRAM,
+                                              format::MemoryClass_FLASH};
+  for (size_t r = 0; r < parts->regions.size(); ++r)
+    parts->regions[r].memory_class = kClasses[static_cast<uint32_t>(memories.of[r])];
+  std::vector<bool> is_bound(parts->regions.size(), false);
+  for (target::RegionSlot& slot : *slots) {
+    const uint32_t r = parts->slots[slot.slot].region;
+    const bool is_whole = parts->regions[r].kind == static_cast<uint32_t>(RegionKind::kBound) && !is_bound[r];
+    is_bound[r] = true;
+    if (is_whole) slot.memory_class = static_cast<format::MemoryClass>(parts->regions[r].memory_class);
+  }
+}
+
 std::vector<uint8_t> payload_of(const Config& config, std::span<const uint32_t> stream) {
   std::vector<uint8_t> payload(payload_bytes(static_cast<uint32_t>(stream.size())));
   write_payload_header(config, static_cast<uint32_t>(stream.size()), payload.data());

@@ -8,6 +8,8 @@
 
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/isa/blob.h"
+#include "src/ethosu/isa/cost.h"
+#include "src/packer/target/region.h"
 
 namespace qplan::ethosu::compiler {
 
@@ -19,6 +21,9 @@ struct BlobParts {
   std::vector<Label> labels;
   uint64_t cycles = 0;
 };
+// Makes the regions say which memories the compiler reckoned with, and the plan's slots those of the regions
+// that they are, and not copied to or from.
+void state_memories(const Memories& memories, BlobParts* parts, std::vector<target::RegionSlot>* slots);
 std::vector<uint8_t> payload_of(const Config& config, std::span<const uint32_t> stream);
 std::vector<uint8_t> write_blob(const Config& config, const BlobParts& parts);
 

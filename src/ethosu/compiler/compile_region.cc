@@ -334,6 +334,8 @@ class RegionCompiler {
       if (region.kind == static_cast<uint32_t>(RegionKind::kArena)) result_.program_bytes += region.bytes;
     }
     result_.slots = placement_.plan_slots;
+    state_memories(default_memories(config_), &parts, &result_.slots);
+    result_.memory_class = static_cast<format::MemoryClass>(parts.regions[0].memory_class);
     result_.blob = write_blob(config_, parts);
     check();
     return std::move(result_);

@@ -59,7 +59,13 @@ class Program {
   uint64_t first_undefined(uint64_t begin) const { return defined_.first_missing(begin); }
   bool uses_fast_memory() const { return uses_fast_memory_; }
   const StreamWork& work() const { return work_; }
-  uint64_t cycles() const { return stream_cycles(config_, default_memories(config_), payload_).cycles; }
+  // A U65 that spills has its arena in the memory of the constants, and fast memory beside it.
+  Memories memories() const {
+    Memories memories = default_memories(config_);
+    if (uses_fast_memory_) memories.of[kMemory] = memories.of[kConstants];
+    return memories;
+  }
+  uint64_t cycles() const { return stream_cycles(config_, memories(), payload_).cycles; }
   [[noreturn]] void fail(const std::string& text) const {
     throw PackError(QPLAN_MODEL_INVALID, cat(config_.name, ": program '", node_.name, "': ", text));
   }
@@ -123,6 +129,8 @@ class Writer {
     result_.cycles = std::max<uint64_t>(1, program_.cycles());
     result_.program_bytes = parts_.payload.size() + parts_.constants.size();
     result_.units = {{node_.name, result_.cycles, 0}};
+    state_memories(program_.memories(), &parts_, &result_.slots);
+    result_.memory_class = static_cast<format::MemoryClass>(parts_.regions[kConstants].memory_class);
     result_.blob = write_blob(config_, parts_);
     check();
     return std::move(result_);

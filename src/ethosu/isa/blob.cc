@@ -106,6 +106,9 @@ class Reader {
       const BlobRegion region = blob_region(blob_, r);
       if (region.kind > static_cast<uint32_t>(RegionKind::kArena))
         return fail(kBlobRegionRule, "a region of an unknown kind", region.kind, 2, r);
+      if (region.memory_class >= QPLAN_NPU_NUM_MEMORY_CLASSES)
+        return fail(kBlobRegionRule, "a region for an unknown class of memory", region.memory_class,
+                    QPLAN_NPU_NUM_MEMORY_CLASSES - 1, r);
       if (region.bytes >> address_bits(config_) != 0)
         return fail(kBlobRegionRule, "a region has more bytes than the device has addresses", region.bytes,
                     uint64_t{1} << address_bits(config_), r);
@@ -113,6 +116,9 @@ class Reader {
       if (has_data && (region.data_offset % kAlignment != 0 || region.data_offset > size_ ||
                        region.bytes > size_ - region.data_offset))
         return fail(kBlobRegionRule, "a region's constants end after the blob", region.data_offset, size_, r);
+      if (!has_data && region.memory_class == QPLAN_NPU_MEMORY_CLASS_FLASH)
+        return fail(kBlobRegionRule, "a region that is no constants, for flash", region.memory_class,
+                    QPLAN_NPU_MEMORY_CLASS_DRAM, r);
       if (!has_data && region.data_offset != 0)
         return fail(kBlobRegionRule, "a region without constants has data", region.data_offset, 0, r);
     }
@@ -200,9 +206,26 @@ const char* region_kind_name(RegionKind kind) {
   return static_cast<uint32_t>(kind) < 3 ? kNames[static_cast<uint32_t>(kind)] : "?";
 }
 
-BlobRegion blob_region(const Blob& blob, uint32_t index) { return load<BlobRegion>(blob.regions, index); }
+BlobRegion blob_region(const Blob& blob, uint32_t index) {
+  BlobRegion region = load<BlobRegion>(blob.regions, index);
+  if (blob.header.minor < kBlobMinorWithClasses) region.memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+  return region;
+}
 BlobSlot blob_slot(const Blob& blob, uint32_t index) { return load<BlobSlot>(blob.slots, index); }
 BlobLabel blob_label(const Blob& blob, uint32_t index) { return load<BlobLabel>(blob.labels, index); }
+
+uint32_t slot_memory_class(const Blob& blob, uint32_t index) {
+  return is_copied_slot(blob, index) ? uint32_t{QPLAN_NPU_MEMORY_CLASS_ANY}
+                                     : blob_region(blob, blob_slot(blob, index).region).memory_class;
+}
+
+uint32_t constants_memory_class(const Blob& blob) {
+  for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
+    const BlobRegion region = blob_region(blob, r);
+    if (region.kind == static_cast<uint32_t>(RegionKind::kConstants)) return region.memory_class;
+  }
+  return QPLAN_NPU_MEMORY_CLASS_ANY;
+}
 
 bool is_copied_slot(const Blob& blob, uint32_t index) {
   const uint32_t region = blob_slot(blob, index).region;

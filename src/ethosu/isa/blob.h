@@ -19,7 +19,8 @@ namespace qplan::ethosu {
 
 constexpr uint32_t kBlobMagic = 0x31555445;  // "ETU1"
 constexpr uint16_t kBlobMajor = 1;
-constexpr uint16_t kBlobMinor = 1;  // 1: slots that are parts of bound scratch
+constexpr uint16_t kBlobMinor = 2;  // 1: slots that are parts of bound scratch; 2: classes of memory
+constexpr uint16_t kBlobMinorWithClasses = 2;
 constexpr uint32_t kMaxSlots = 256;
 constexpr uint32_t kMaxLabels = 1u << 16;
 
@@ -45,7 +46,8 @@ enum class RegionKind : uint32_t { kConstants = 0, kBound = 1, kArena = 2 };
 const char* region_kind_name(RegionKind kind);
 struct BlobRegion {
   uint32_t kind;
-  uint32_t reserved;  // 0
+  uint32_t
+      memory_class;  // since 1.2: where it should be, QPLAN_NPU_MEMORY_CLASS_*; before: any value, not read
   uint64_t bytes;
   uint64_t data_offset;  // of constants, from the blob's start; else 0
 };
@@ -101,6 +103,10 @@ BlobSlot blob_slot(const Blob& blob, uint32_t index);
 BlobLabel blob_label(const Blob& blob, uint32_t index);
 // The driver copies between the slot's buffer and the region, of which it is a part.
 bool is_copied_slot(const Blob& blob, uint32_t index);
+// Where the buffer of a slot should be; ANY of one that is copied.
+uint32_t slot_memory_class(const Blob& blob, uint32_t index);
+// Where the constants, of the first region that is some, should be.
+uint32_t constants_memory_class(const Blob& blob);
 // The node that a word of the stream belongs to, "" when nothing is known.
 const char* blob_node(const Blob& blob, uint32_t word);
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "qplan/npu_op.h"
 #include "src/ethosu/sim/machine.h"
 #include "src/vta/sim/options.h"
 
@@ -103,6 +104,7 @@ void EthosuDevice::describe(qplan_npu_capabilities* c) const {
   c->contracts = c->contracts_per_channel = QPLAN_NPU_TFL2;
   c->pad_value = 1;
   c->clock_khz = config_.clock_khz;
+  c->memory_classes = 1u << QPLAN_NPU_MEMORY_CLASS_SRAM | 1u << QPLAN_NPU_MEMORY_CLASS_DRAM;
 }
 
 // The packer has the conditions; a driver that knows command streams alone cannot judge operators.
@@ -136,9 +138,11 @@ qplan_npu_status EthosuDevice::read(const void* bytes, uint64_t size, std::share
     result->slots.push_back(blob_slot(blob, s));
     result->is_copied.push_back(is_copied_slot(blob, s));
     result->regions.push_back(slot_region(result->slots[s], s));
+    result->regions[s].memory_class = slot_memory_class(blob, s);
   }
   result->num_instructions = result->words.size();
   result->estimated_cycles = blob.header.estimated_cycles;
+  result->memory_class = constants_memory_class(blob);
   *program = std::move(result);
   return QPLAN_NPU_OK;
 }
@@ -247,7 +251,8 @@ qplan_npu_status list_blob(const Config& config, const void* bytes, uint64_t siz
   for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
     const BlobRegion region = blob_region(blob, r);
     line("region " + std::to_string(r) + ": " + region_kind_name(static_cast<RegionKind>(region.kind)) +
-         ", " + std::to_string(region.bytes) + " bytes");
+         ", " + std::to_string(region.bytes) + " bytes, memory " +
+         qplan_npu_memory_class_name(region.memory_class));
   }
   for (uint32_t s = 0; s < blob.header.num_slots; ++s) {
     const BlobSlot slot = blob_slot(blob, s);

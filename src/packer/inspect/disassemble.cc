@@ -1,3 +1,4 @@
+#include "qplan/npu_op.h"
 #include "src/base/blob_format.h"
 #include "src/base/printable.h"
 #include "src/base/short_name.h"
@@ -36,8 +37,11 @@ std::string npu_step_text(const PlanView& view, uint32_t index, const format::Np
                      in_quotes(short_name(view.step_name(index)).c_str()) + "  " +
                      tensors_text(view, step.inputs()) + " -> " + tensors_text(view, step.outputs()) +
                      "  {program=" + four_characters(step.format()) + " " +
-                     std::to_string(view.tensor(step.blob()).size()) +
-                     " bytes, operators=" + std::to_string(step.num_operators()) +
+                     std::to_string(view.tensor(step.blob()).size()) + " bytes" +
+                     (step.memory_class() == format::MemoryClass_ANY
+                          ? ""
+                          : std::string(" in ") + qplan_npu_memory_class_name(step.memory_class())) +
+                     ", operators=" + std::to_string(step.num_operators()) +
                      ", cycles=" + std::to_string(step.estimated_cycles()) +
                      ", alternative_steps=" + std::to_string(step.num_alternative_steps()) + "}";
   if (step.macs() != 0) text += "  " + std::to_string(step.macs()) + " macs";

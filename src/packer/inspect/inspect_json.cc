@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "format/memory_layout.h"
+#include "qplan/npu_op.h"
 #include "src/base/blob_format.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
@@ -277,7 +278,10 @@ Json bank_json(const PlanView& view, uint32_t index) {
   json["kind"] = kKinds[bank.kind()];
   json["bytes"] = bank.size();
   json["alignment"] = bank.alignment();
-  if (bank.kind() == format::BankKind_DEVICE) json["target"] = target_name(view, bank.target());
+  if (bank.kind() == format::BankKind_DEVICE) {
+    json["target"] = target_name(view, bank.target());
+    json["memory_class"] = qplan_npu_memory_class_name(bank.memory_class());
+  }
   return json;
 }
 
@@ -288,6 +292,7 @@ Json bind_json(const format::NpuStep& step, const format::NpuBind& bind) {
   json["use"] = kUses[bind.use()];
   json["offset"] = bind.offset();
   json["bytes"] = bind.size();
+  json["memory_class"] = qplan_npu_memory_class_name(bind.memory_class());
   if (bind.use() == format::NpuUse_SCRATCH) return json;
   json["tensor"] = bound_tensor(step, bind);
   json["in_place"] = bind.strides() == nullptr;
@@ -326,6 +331,7 @@ Json region_json(const PlanView& view, uint32_t index, const format::NpuStep& st
   json["blob_offset"] =
       view.bank(view.tensor(step.blob()).bank()).file_offset() + view.tensor(step.blob()).offset();
   json["blob_bytes"] = view.tensor(step.blob()).size();
+  json["memory_class"] = qplan_npu_memory_class_name(step.memory_class());
   json["copies"] = copies;
   json["copy_bytes"] = copy_bytes;
   json["alternative_steps"] = step.num_alternative_steps();

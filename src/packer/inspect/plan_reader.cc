@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "format/dtype.h"
+#include "qplan/npu_op.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
@@ -111,6 +112,8 @@ std::string bind_text(const PlanView& view, const format::NpuStep& step, const f
             view.tensor_name(tensor) + "'";
   }
   text += ", " + std::to_string(bind.size()) + " bytes at " + std::to_string(bind.offset());
+  if (bind.memory_class() != format::MemoryClass_ANY)
+    text += std::string(" of ") + qplan_npu_memory_class_name(bind.memory_class());
   if (tensor == UINT32_MAX) return text;
   if (bind.strides() == nullptr) return text + ", in place";
   text += ", copied: strides [";

@@ -22,30 +22,31 @@ struct BankBuffers {
   std::vector<uint32_t> scratch;                     // steps of the last ones
 };
 
-BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t device) {
+BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t bank) {
   BankBuffers result;
   std::vector<uint32_t> position(arena.lifetimes.buffers.size(), kNone);
   for (uint32_t b = 0; b < arena.lifetimes.buffers.size(); ++b) {
-    if (arena.lifetimes.device[b] != device) continue;
+    if (arena.lifetimes.device[b] != bank) continue;
     position[b] = static_cast<uint32_t>(result.buffers.size());
     result.buffers.push_back(arena.lifetimes.buffers[b]);
     uint32_t& rest_of = result.buffers.back().rest_of;  // of an earlier one, in the same bank
     if (rest_of != kNone) rest_of = position[rest_of];
     result.tensor_buffer.push_back(b);
   }
-  for (uint32_t s = 0; device != kNone && s < program.steps.size(); ++s) {
+  for (uint32_t s = 0; bank != kNone && s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
-    if (step.npu == nullptr || step.npu->target != device) continue;
+    if (step.npu == nullptr) continue;
     for (uint32_t i = 0; i < step.npu->slots.size(); ++i) {
       const uint32_t tensor = slot_tensor(step, step.npu->slots[i]);
-      if (tensor != kNone && arena.device_of[tensor] == device) continue;
+      if (arena.bank_of(step, step.npu->slots[i]) != bank) continue;
+      if (tensor != kNone && arena.device_of[tensor] == bank) continue;
       if (step.npu->slots[i].use == format::NpuUse_INPUT && arena.kept[s][i] != 0) continue;
       const uint32_t last = last_reader(program, arena.kept, s, i);
       result.buffers.push_back({step.npu->slots[i].arrangement.size, s, last});
       result.slots.emplace_back(s, i);
     }
   }
-  for (uint32_t s = 0; device == kNone && s < arena.scratch_sizes.size(); ++s) {
+  for (uint32_t s = 0; bank == kNone && s < arena.scratch_sizes.size(); ++s) {
     if (arena.scratch_sizes[s] == 0) continue;
     result.buffers.push_back({arena.scratch_sizes[s], s, s});
     result.scratch.push_back(s);
@@ -53,11 +54,13 @@ BankBuffers buffers_of(const Program& program, const Arena& arena, uint32_t devi
   return result;
 }
 
-uint32_t alignment_of(const Program& program, uint32_t device) {
+uint32_t alignment_of(const Program& program, const BankKey& key) {
   uint32_t alignment = format::kArenaAlignment;
   for (const ProgramStep& step : program.steps) {
-    if (step.npu == nullptr || step.npu->target != device) continue;
-    for (const target::RegionSlot& slot : step.npu->slots) alignment = std::max(alignment, slot.alignment);
+    if (step.npu == nullptr || step.npu->target != key.device) continue;
+    for (const target::RegionSlot& slot : step.npu->slots) {
+      if (slot.memory_class == key.memory_class) alignment = std::max(alignment, slot.alignment);
+    }
   }
   return alignment;
 }
@@ -103,7 +106,7 @@ void place_slots_in_place(const Program& program, Arena* arena) {
     const ProgramStep& step = program.steps[s];
     for (uint32_t i = 0; step.npu != nullptr && i < step.npu->slots.size(); ++i) {
       const uint32_t tensor = slot_tensor(step, step.npu->slots[i]);
-      if (tensor != kNone && arena->device_of[tensor] == step.npu->target) {
+      if (tensor != kNone && arena->device_of[tensor] == arena->bank_of(step, step.npu->slots[i])) {
         arena->slot_offsets[s][i] = arena->offsets[tensor];
       } else if (tensor != kNone && step.npu->slots[i].use == format::NpuUse_INPUT &&
                  arena->kept[s][i] != 0) {
@@ -252,11 +255,12 @@ void check_bank(const Program& program, const Arena& arena, uint32_t device, uin
   if (device == kNone) return check_no_overlap(values, area == 0 ? arena.size : arena.areas[area - 1].size);
   for (uint32_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
-    if (step.npu == nullptr || step.npu->target != device) continue;
+    if (step.npu == nullptr) continue;
     for (uint32_t i = 0; i < step.npu->slots.size(); ++i) {
       const target::RegionSlot& slot = step.npu->slots[i];
       const uint32_t tensor = slot_tensor(step, slot);
-      if (tensor != kNone && arena.device_of[tensor] == device) continue;
+      if (arena.bank_of(step, slot) != device || (tensor != kNone && arena.device_of[tensor] == device))
+        continue;
       if (slot.use == format::NpuUse_INPUT && arena.kept[s][i] != 0) continue;  // checker.cc
       PlacedValue value;
       value.offset = arena.slot_offsets[s][i];
@@ -292,6 +296,8 @@ Arena place_all(const Program& program, DeviceTensors device_of, bool keeps, con
                 uint32_t iterations) {
   Arena arena;
   arena.device_of = std::move(device_of);
+  for (const BankKey& key : device_banks(program))
+    arena.devices.push_back({.key = key, .alignment = alignment_of(program, key)});
   arena.kept = keeps ? find_kept_slots(program, arena.device_of) : no_kept_slots(program);
   arena.lifetimes = find_lifetimes(program, arena.device_of, sharing.may_be_in_place, sharing.may_overwrite);
   if (sharing.part_offset) place_parts(program, arena.device_of, sharing.part_offset, &arena.lifetimes);
@@ -309,10 +315,10 @@ Arena place_all(const Program& program, DeviceTensors device_of, bool keeps, con
       place_bank(program, kNone, arena_alignment(program), iterations, &buffer_offsets, &arena);
   arena.size = main.peak;
   arena.lower_bound = main.lower_bound;
-  for (uint32_t device = 0; device < program.devices.size(); ++device) {
-    const uint32_t alignment = alignment_of(program, device);
-    const Placement placement = place_bank(program, device, alignment, iterations, &buffer_offsets, &arena);
-    arena.devices.push_back({placement.peak, placement.lower_bound, alignment});
+  for (uint32_t b = 0; b < arena.devices.size(); ++b) {
+    DeviceBank& bank = arena.devices[b];
+    const Placement placement = place_bank(program, b, bank.alignment, iterations, &buffer_offsets, &arena);
+    bank.size = placement.peak, bank.lower_bound = placement.lower_bound;
   }
   arena.offsets.assign(program.tensors.size(), 0);
   for (size_t t = 0; t < program.tensors.size(); ++t) {
@@ -351,24 +357,25 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
   const auto has_kept = [](const std::vector<uint32_t>& slots) {
     return std::ranges::any_of(slots, [](uint32_t kept) { return kept != 0; });
   };
-  for (uint32_t device = 0; device < program.devices.size(); ++device) {
-    const uint64_t limit = program.devices[device].max_bank_bytes;
-    if (limit == 0 || arena.devices[device].size <= limit) continue;
+  for (uint32_t b = 0; b < arena.devices.size(); ++b) {
+    const DeviceBank& bank = arena.devices[b];
+    const target::ProgramDevice& device = program.devices[bank.key.device];
+    const uint64_t limit = device.max_bank_bytes;
+    if (limit == 0 || bank.size <= limit) continue;
     if (std::ranges::any_of(arena.kept, has_kept)) {
       *keeps = false;
       return true;
     }
     uint32_t largest = kNone;
     for (uint32_t t = 0; t < program.tensors.size(); ++t) {
-      if ((*device_of)[t] != device) continue;
+      if ((*device_of)[t] != b) continue;
       const auto bytes = [&](uint32_t tensor) { return program.tensors[tensor].type.size_bytes(); };
       if (largest == kNone || bytes(t) > bytes(largest)) largest = t;
     }
     if (largest == kNone) {
-      throw PackError(
-          QPLAN_MODEL_UNSUPPORTED,
-          cat("the buffers of '", program.devices[device].name, "' need ", arena.devices[device].size,
-              " bytes, it has ", limit, "; pin the operators of its largest region to the CPU"));
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      cat("the buffers of '", device.name, "' need ", bank.size, " bytes, it has ", limit,
+                          "; pin the operators of its largest region to the CPU"));
     }
     (*device_of)[largest] = kNone;
     moved = true;
@@ -377,6 +384,12 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
 }
 
 }  // namespace
+
+uint32_t Arena::bank_of(const ProgramStep& step, const target::RegionSlot& slot) const {
+  const BankKey key = {step.npu->target, slot.memory_class};
+  return static_cast<uint32_t>(std::ranges::lower_bound(devices, key, {}, &DeviceBank::key) -
+                               devices.begin());
+}
 
 uint64_t arena_alignment(const Program& program) {
   return program.is_small ? uint64_t{format::kSmallAlignment} : format::kArenaAlignment;
@@ -395,8 +408,8 @@ Arena plan_arena(const Program& program, const SharingQueries& queries, uint32_t
   if (!areas.empty()) spread(program, areas, arena_alignment(program), iterations, &arena);
   for (uint32_t area = 0; area <= arena.areas.size(); ++area)
     check_bank(program, arena, kNone, area, sharing.part_offset);
-  for (uint32_t device = 0; device < program.devices.size(); ++device)
-    check_bank(program, arena, device, 0, sharing.part_offset);
+  for (uint32_t bank = 0; bank < arena.devices.size(); ++bank)
+    check_bank(program, arena, bank, 0, sharing.part_offset);
   check_steps(program, arena);
   check_states(program, arena);
   check_regions(program, arena);

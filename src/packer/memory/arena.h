@@ -14,8 +14,10 @@
 
 namespace qplan::memory {
 
-// Memory that a device reaches: the tensors it works on in place, and the buffers of its regions.
+// Memory that a device reaches: the tensors it works on in place, and the buffers of its regions, of one
+// class of memory.
 struct DeviceBank {
+  BankKey key;
   uint64_t size = 0;  // bytes
   uint64_t lower_bound = 0;
   uint32_t alignment = 64;  // bytes, of the bank and of everything in it
@@ -42,8 +44,8 @@ struct Arena {
   std::vector<uint64_t> offsets;    // per tensor, in its bank; 0 for constants
   uint64_t size = 0;                // bytes
   uint64_t lower_bound = 0;         // bytes
-  std::vector<DeviceBank> devices;  // as Program::devices
-  // Per step, per slot of its region: the offset in the device's bank. A slot whose tensor is in that bank
+  std::vector<DeviceBank> devices;  // as device_banks
+  // Per step, per slot of its region: the offset in the slot's bank. A slot whose tensor is in that bank
   // has the tensor's offset; all others have bytes of their own while their step runs.
   std::vector<std::vector<uint64_t>> slot_offsets;
   // Slots that keep a tensor have their bytes until the last region that reads it there.
@@ -55,6 +57,8 @@ struct Arena {
   std::vector<AreaBank> areas;       // all but the first, whose size is `size`
   std::vector<ConstantCopy> copies;  // by rising tensor; sizes count them
   uint32_t area(uint32_t tensor) const { return area_of.empty() ? 0 : area_of[tensor]; }
+  // Position in `devices` of the bank of a step's slot.
+  uint32_t bank_of(const target::ProgramStep& step, const target::RegionSlot& slot) const;
 };
 
 // The bytes of the arena and of all devices' banks.

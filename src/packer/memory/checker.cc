@@ -178,7 +178,7 @@ using target::RegionSlot;
 using target::TensorId;
 
 struct Range {
-  uint32_t device;  // or an area: kNone - area
+  uint32_t device;  // the bank of one, or an area: kNone - area
   uint64_t begin, end;
 
   bool overlaps(const Range& other) const {
@@ -220,6 +220,14 @@ class Checker {
     }
   }
 
+  uint32_t bank_of(const target::NpuRegion& region, const RegionSlot& slot) const {
+    uint32_t bank = 0;
+    while (bank < arena_.devices.size() && (arena_.devices[bank].key.device != region.target ||
+                                            arena_.devices[bank].key.memory_class != slot.memory_class))
+      ++bank;
+    return bank;
+  }
+
   void check_apart(uint32_t s, const std::vector<TensorId>& others, TensorId tensor, const char* what) const {
     for (const TensorId other : others) {
       if (!range(tensor).overlaps(range(other))) continue;
@@ -232,10 +240,10 @@ class Checker {
   void check_slots(uint32_t s) const {
     const ProgramStep& step = program_.steps[s];
     const std::vector<RegionSlot>& slots = step.npu->slots;
-    const uint32_t device = step.npu->target;
     std::vector<Range> ranges;
     for (size_t i = 0; i < slots.size(); ++i) {
       const uint64_t begin = arena_.slot_offsets[s].at(i);
+      const uint32_t device = bank_of(*step.npu, slots[i]);
       const Range range_of_slot = {device, begin, begin + slots[i].arrangement.size};
       if (range_of_slot.end > arena_.devices[device].size) {
         fail(s, cat("slot ", slots[i].slot, " reaches beyond the device's bank"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "format/memory_layout.h"
@@ -212,7 +213,29 @@ uint32_t slot_tensor(const ProgramStep& step, const RegionSlot& slot) {
   return (slot.use == format::NpuUse_INPUT ? step.inputs : step.outputs).at(slot.index);
 }
 
+std::vector<BankKey> device_banks(const Program& program) {
+  std::set<BankKey> banks;
+  std::vector<bool> has_slots(program.devices.size(), false);
+  for (const ProgramStep& step : program.steps) {
+    if (step.npu == nullptr) continue;
+    for (const RegionSlot& slot : step.npu->slots) {
+      banks.insert({step.npu->target, slot.memory_class});
+      has_slots[step.npu->target] = true;
+    }
+  }
+  for (uint32_t device = 0; device < program.devices.size(); ++device) {
+    if (!has_slots[device]) banks.insert({device});
+  }
+  return {banks.begin(), banks.end()};
+}
+
+uint32_t bank_of_slot(const std::vector<BankKey>& banks, const ProgramStep& step, const RegionSlot& slot) {
+  const BankKey key = {step.npu->target, slot.memory_class};
+  return static_cast<uint32_t>(std::ranges::lower_bound(banks, key) - banks.begin());
+}
+
 DeviceTensors find_device_tensors(const Program& program) {
+  const std::vector<BankKey> banks = device_banks(program);
   DeviceTensors device_of(program.tensors.size(), kNone);
   std::vector<bool> is_copied(program.tensors.size(), false);
   for (const ProgramStep& step : program.steps) {
@@ -220,9 +243,10 @@ DeviceTensors find_device_tensors(const Program& program) {
     for (const RegionSlot& slot : step.npu->slots) {
       const uint32_t tensor = slot_tensor(step, slot);
       if (tensor == kNone) continue;
-      const bool other_device = device_of[tensor] != kNone && device_of[tensor] != step.npu->target;
-      if (other_device || !slot.arrangement.is_packed(program.tensors[tensor].type)) is_copied[tensor] = true;
-      device_of[tensor] = step.npu->target;
+      const uint32_t bank = bank_of_slot(banks, step, slot);
+      const bool other_bank = device_of[tensor] != kNone && device_of[tensor] != bank;
+      if (other_bank || !slot.arrangement.is_packed(program.tensors[tensor].type)) is_copied[tensor] = true;
+      device_of[tensor] = bank;
     }
   }
   for (const target::ProgramState& state : program.states)
@@ -234,15 +258,18 @@ DeviceTensors find_device_tensors(const Program& program) {
 }
 
 bool fit_side_by_side(const Program& program, const DeviceTensors& device_of) {
-  std::vector<uint64_t> bytes(program.devices.size(), 0);
-  std::vector<uint64_t> alignment(program.devices.size(), format::kArenaAlignment);
+  const std::vector<BankKey> banks = device_banks(program);
+  std::vector<uint64_t> bytes(banks.size(), 0);
+  std::vector<uint64_t> alignment(banks.size(), format::kArenaAlignment);
   for (const ProgramStep& step : program.steps) {
     if (step.npu == nullptr) continue;
-    for (const RegionSlot& slot : step.npu->slots)
-      alignment[step.npu->target] = std::max(alignment[step.npu->target], uint64_t{slot.alignment});
+    for (const RegionSlot& slot : step.npu->slots) {
+      uint64_t& of_bank = alignment[bank_of_slot(banks, step, slot)];
+      of_bank = std::max(of_bank, uint64_t{slot.alignment});
+    }
   }
-  const auto add = [&](uint32_t device, uint64_t size) {
-    bytes[device] += (size + alignment[device] - 1) / alignment[device] * alignment[device];
+  const auto add = [&](uint32_t bank, uint64_t size) {
+    bytes[bank] += (size + alignment[bank] - 1) / alignment[bank] * alignment[bank];
   };
   for (size_t t = 0; t < device_of.size(); ++t) {
     if (device_of[t] != kNone) add(device_of[t], static_cast<uint64_t>(program.tensors[t].type.size_bytes()));
@@ -251,13 +278,13 @@ bool fit_side_by_side(const Program& program, const DeviceTensors& device_of) {
     if (step.npu == nullptr) continue;
     for (const RegionSlot& slot : step.npu->slots) {
       const uint32_t tensor = slot_tensor(step, slot);
-      if (tensor == kNone || device_of[tensor] != step.npu->target)
-        add(step.npu->target, slot.arrangement.size);
+      const uint32_t bank = bank_of_slot(banks, step, slot);
+      if (tensor == kNone || device_of[tensor] != bank) add(bank, slot.arrangement.size);
     }
   }
-  for (size_t device = 0; device < bytes.size(); ++device) {
-    const uint64_t limit = program.devices[device].max_bank_bytes;
-    if (limit != 0 && bytes[device] > limit) return false;
+  for (size_t bank = 0; bank < bytes.size(); ++bank) {
+    const uint64_t limit = program.devices[banks[bank].device].max_bank_bytes;
+    if (limit != 0 && bytes[bank] > limit) return false;
   }
   return true;
 }
@@ -295,9 +322,9 @@ void keep_output(const Program& program, uint32_t maker, size_t slot, KeptSlots*
     const bool reads = std::ranges::find(step.inputs, tensor) != step.inputs.end();
     if (reads && step.npu != nullptr && step.npu->target == region.target) {
       const size_t input = input_slot(step, tensor);
-      const bool stays =
-          input != kNoSlot && target::may_stay(output.arrangement, step.npu->slots[input].arrangement,
-                                               program.tensors[tensor].type);
+      const bool stays = input != kNoSlot && step.npu->slots[input].memory_class == output.memory_class &&
+                         target::may_stay(output.arrangement, step.npu->slots[input].arrangement,
+                                          program.tensors[tensor].type);
       if (stays) (*kept)[s][input] = s - maker;
       (stays ? is_read_there : is_read_elsewhere) = true;
     } else if (reads) {

@@ -3,6 +3,7 @@
 #define QPLAN_SRC_PACKER_MEMORY_LIFETIMES_H_
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,12 +56,25 @@ Placement place_buffers(std::span<const Buffer> buffers, const PlannerOptions& o
 // Offsets, one per buffer. Takes time n log n plus the number of gaps that are skipped.
 std::vector<uint64_t> place_by_sweep(std::span<const Buffer> buffers, uint64_t alignment);
 
-// Per tensor: the position in Program::devices of the device whose bank contains it; kNone: the arena, or a
+// Which device's memory a bank is, and of which class.
+struct BankKey {
+  uint32_t device = 0;  // position in Program::devices
+  format::MemoryClass memory_class = format::MemoryClass_ANY;
+  auto operator<=>(const BankKey&) const = default;
+};
+// Ascending: one bank for each class that the slots of a device's regions name. A device without slots has
+// one of any class.
+std::vector<BankKey> device_banks(const target::Program& program);
+// Position of the bank of a slot of a region.
+uint32_t bank_of_slot(const std::vector<BankKey>& banks, const target::ProgramStep& step,
+                      const target::RegionSlot& slot);
+
+// Per tensor: the position in device_banks of the bank that contains it; kNone: the arena, or a
 // constant.
 using DeviceTensors = std::vector<uint32_t>;
 
-// A tensor that only regions of one device read or write, all of them as packed bytes, is in the bank of that
-// device, where steps of the CPU reach it. All other tensors at a region's boundary are copied.
+// A tensor that only slots of one bank have, all of them as packed bytes, is in that bank, where steps of the
+// CPU reach it. All other tensors at a region's boundary are copied.
 DeviceTensors find_device_tensors(const target::Program& program);
 
 // Whether the bank of each device has room for all its tensors and buffers, even if all of them are needed at

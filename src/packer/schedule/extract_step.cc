@@ -173,8 +173,8 @@ class Extraction {
     for (uint32_t b = 0; b < view_.num_banks() && npu_ != nullptr; ++b) {
       const format::Bank& bank = view_.bank(b);
       if (bank.kind() != format::BankKind_DEVICE) continue;
-      banks.push_back(
-          format::CreateBank(builder, bank.kind(), bank.alignment(), bank.size(), 0, bank.target()));
+      banks.push_back(format::CreateBank(builder, bank.kind(), bank.alignment(), bank.size(), 0,
+                                         bank.target(), bank.memory_class()));
     }
     return banks;
   }

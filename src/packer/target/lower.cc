@@ -119,6 +119,7 @@ class FunctionLowering {
     region->num_operators = static_cast<uint32_t>(code.body->nodes().size());
     region->estimated_cycles = code.compiled->cycles;
     region->program_bytes = code.compiled->program_bytes;
+    region->memory_class = code.compiled->memory_class;
     region->blob = lowering_.add_constant({ir::kUint8, {static_cast<int64_t>(code.compiled->blob.size())}},
                                           std::make_shared<const std::vector<uint8_t>>(code.compiled->blob),
                                           call.callee + ".program");

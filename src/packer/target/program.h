@@ -50,6 +50,7 @@ struct NpuRegion {
   uint32_t num_operators = 0;
   uint64_t estimated_cycles = 0;
   uint64_t program_bytes = 0;
+  format::MemoryClass memory_class = format::MemoryClass_ANY;  // of the blob
 };
 
 // A convolution's last input is added to its output.

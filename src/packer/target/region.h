@@ -44,6 +44,7 @@ struct RegionSlot {
   uint32_t index = 0;       // of the parameter (INPUT) or result (OUTPUT) of the region's function
   Arrangement arrangement;  // SCRATCH: size alone
   uint32_t alignment = 64;  // bytes, of the buffer
+  format::MemoryClass memory_class = format::MemoryClass_ANY;  // where it should be; not FLASH
 };
 
 // Estimated, of one composite (a node of the region's function).
@@ -64,6 +65,7 @@ struct CompiledRegion {
   bool has_fallback = true;
   uint64_t macs = 0;    // of such a program: its operators do not say them
   std::string warning;  // what the user should know of the region, one line; "": nothing
+  format::MemoryClass memory_class = format::MemoryClass_ANY;  // where the blob should be
 };
 
 // The program of a region's function.

@@ -78,7 +78,8 @@ class RootBuilder {
       device.add_kind(format::BankKind_DEVICE);
       device.add_alignment(bank.alignment);
       device.add_size(bank.size);
-      device.add_target(kFirstDeviceTarget + d);
+      device.add_target(kFirstDeviceTarget + bank.key.device);
+      device.add_memory_class(bank.key.memory_class);
       banks.push_back(device.Finish());
     }
     for (const memory::AreaBank& bank : contents_.arena.areas) {
@@ -185,13 +186,15 @@ class RootBuilder {
     table.add_macs(step.macs);
     table.add_estimated_cycles(region.estimated_cycles);
     table.add_program_bytes(region.program_bytes);
+    table.add_memory_class(region.memory_class);
     return table.Finish();
   }
 
   Offset<format::NpuBind> npu_bind(const target::ProgramStep& step, const target::RegionSlot& slot,
                                    uint64_t offset, uint32_t kept) {
     const uint32_t tensor = memory::slot_tensor(step, slot);
-    const bool copied = tensor != memory::kNone && contents_.arena.device_of[tensor] == memory::kNone;
+    const bool copied =
+        tensor != memory::kNone && contents_.arena.device_of[tensor] != contents_.arena.bank_of(step, slot);
     Offset<flatbuffers::Vector<uint64_t>> strides = 0;
     if (copied) strides = builder_.CreateVector(slot.arrangement.strides);
     format::NpuBindBuilder table(builder_);
@@ -200,6 +203,7 @@ class RootBuilder {
     table.add_index(slot.index);
     table.add_offset(offset);
     table.add_size(slot.arrangement.size);
+    table.add_memory_class(slot.memory_class);
     if (!copied) return table.Finish();
     table.add_strides(strides);
     table.add_origin(slot.arrangement.origin);

@@ -87,16 +87,16 @@ void check_limits(const target::Program& program, const memory::Arena& arena) {
   }
   if (kFirstDeviceBank + arena.devices.size() + arena.areas.size() > format::kMaxBanks) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    std::to_string(arena.devices.size()) + " devices have regions, a plan has room for " +
+                    std::to_string(arena.devices.size()) + " banks of devices, a plan has room for " +
                         std::to_string(format::kMaxBanks - kFirstDeviceBank - arena.areas.size()) +
                         (arena.areas.empty() ? "" : " beside its memory areas"));
   }
   for (size_t d = 0; d < arena.devices.size(); ++d) {
     if (arena.devices[d].size > format::kMaxArenaBytes) {
-      throw PackError(QPLAN_MODEL_UNSUPPORTED, "the buffers of '" + program.devices[d].name + "' need " +
-                                                   std::to_string(arena.devices[d].size) +
-                                                   " bytes, a plan has at most " +
-                                                   std::to_string(format::kMaxArenaBytes));
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      "the buffers of '" + program.devices[arena.devices[d].key.device].name + "' need " +
+                          std::to_string(arena.devices[d].size) + " bytes, a plan has at most " +
+                          std::to_string(format::kMaxArenaBytes));
     }
   }
 }
@@ -137,6 +137,14 @@ bool has_blocks(const target::Program& program) {
 
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
+  const auto states_classes = [](const target::ProgramStep& step) {
+    if (step.npu == nullptr) return false;
+    return step.npu->memory_class != format::MemoryClass_ANY ||
+           std::ranges::any_of(step.npu->slots, [](const target::RegionSlot& slot) {
+             return slot.memory_class != format::MemoryClass_ANY;
+           });
+  };
+  if (std::ranges::any_of(program.steps, states_classes)) return 11;
   const auto has_kept = [](const std::vector<uint32_t>& slots) {
     return std::ranges::any_of(slots, [](uint32_t kept) { return kept != 0; });
   };

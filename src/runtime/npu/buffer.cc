@@ -82,10 +82,21 @@ qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& 
   qplan_npu_buffer_request request = {};
   request.struct_size = sizeof(request);
   request.usage = QPLAN_NPU_USE_INPUT | QPLAN_NPU_USE_OUTPUT;
-  request.alignment = session->plan.bank(device->bank).alignment();
   request.min_bytes = buffer.size;
+  uint32_t num_banks = 0;
+  for (const NpuBank& taken : device->banks) {
+    if (taken.buffer == 0) continue;
+    const format::Bank& bank = session->plan.bank(taken.index);
+    if (bank.alignment() > request.alignment) request.alignment = bank.alignment();
+    // Nothing says which of several banks the tensor would be in.
+    request.memory_class = num_banks++ == 0 ? uint32_t{bank.memory_class()} : 0;
+  }
   const qplan_npu_driver& driver = *device->driver;
   qplan_npu_status status = driver.alloc(device->device, &request, &buffer.handle);
+  if (lacks_class(status, request.memory_class)) {
+    request.memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+    status = driver.alloc(device->device, &request, &buffer.handle);
+  }
   if (status < 0) return fail(buffer, "gives no memory", status);
   void* memory = nullptr;
   qplan_npu_layout layout = {};

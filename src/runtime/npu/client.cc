@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/text.h"
+#include "qplan/npu_op.h"
 #include "src/runtime/structs.h"
 
 namespace qplan {
@@ -71,48 +72,91 @@ void make_absent(NpuDevice* device, qplan_npu_status status, const char* what, c
   put_text(text.text(), device->text);
 }
 
-// The buffer of the device's bank: the caller's memory where the device reaches it, otherwise a buffer of the
-// driver.
-qplan_npu_status take_bank(Session* session, bool can_import, NpuDevice* device) {
-  const qplan_npu_driver& driver = *device->driver;
-  const format::Bank& bank = session->plan.bank(device->bank);
-  uint8_t* memory = session->arenas[device->bank];
+// The buffer of a bank: the caller's memory where the device reaches it, otherwise a buffer of the driver.
+qplan_npu_status take_memory(const NpuDevice& device, const qplan_npu_buffer_request& request,
+                             bool can_import, uint8_t* memory, NpuBank* bank) {
+  const qplan_npu_driver& driver = *device.driver;
+  if (can_import) {
+    const qplan_npu_status status =
+        driver.import_memory(device.device, &request, QPLAN_NPU_IMPORT_POINTER,
+                             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory)), 0, &bank->buffer);
+    if (status >= 0) {
+      bank->memory = memory;
+      return status;
+    }
+    bank->buffer = 0;
+    if (QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_GONE) return status;
+  }
+  qplan_npu_status status = driver.alloc(device.device, &request, &bank->buffer);
+  if (status < 0) {
+    bank->buffer = 0;
+    return status;
+  }
+  void* mapped = nullptr;
+  status = driver.map(device.device, bank->buffer, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &mapped);
+  bank->memory = static_cast<uint8_t*>(mapped);
+  bank->is_shadow = true;
+  return status < 0 || mapped != nullptr ? status : qplan_npu_status{QPLAN_NPU_E_UNSUPPORTED};
+}
+
+// A device computes the same in any memory: a class that is not to be had makes it slower, and is logged.
+void log_misplaced(const Session& session, const NpuDevice& device, const format::Bank& bank,
+                   qplan_npu_status status) {
+  if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_WARNING) return;
+  Error line;
+  line << "npu: the plan asks for " << bank.size() << " bytes of "
+       << Quoted{qplan_npu_memory_class_name(bank.memory_class())} << " memory for "
+       << Quoted{name_of_target(session, device)} << ", driver " << Quoted{device.driver->name};
+  if (status < 0) {
+    line << " gives none: " << npu_status_text(status) << " (status " << status << ")";
+  } else {
+    line << " has them elsewhere";
+  }
+  line << "; other memory is used, which may be slower (see qplan_plan_memory_class)";
+  log_text(session.platform, QPLAN_LOG_WARNING, line.text());
+}
+
+void release_bank(const NpuDevice& device, NpuBank* bank) {
+  if (bank->buffer == 0) return;
+  if (bank->is_shadow && bank->memory != nullptr) {
+    (void)device.driver->unmap(device.device, bank->buffer, QPLAN_NPU_READ);
+  }
+  (void)device.driver->release(device.device, bank->buffer);
+  bank->buffer = 0;
+  bank->memory = nullptr;
+}
+void release_banks(NpuDevice* device) {
+  for (NpuBank& bank : device->banks) release_bank(*device, &bank);
+}
+
+qplan_npu_status take_bank(Session* session, bool can_import, NpuDevice* device, NpuBank* taken) {
+  const format::Bank& bank = session->plan.bank(taken->index);
+  uint8_t* memory = session->arenas[taken->index];
   qplan_npu_buffer_request request = {};
   request.struct_size = sizeof(request);
   request.usage = QPLAN_NPU_USE_INPUT | QPLAN_NPU_USE_OUTPUT | QPLAN_NPU_USE_SCRATCH;
   request.alignment = bank.alignment();
   request.min_bytes = bank.size();
-  if (can_import) {
-    const qplan_npu_status status =
-        driver.import_memory(device->device, &request, QPLAN_NPU_IMPORT_POINTER,
-                             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(memory)), 0, &device->buffer);
-    if (status >= 0) {
-      device->memory = memory;
-      return status;
-    }
-    device->buffer = 0;
-    if (QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_GONE) return status;
+  request.memory_class = bank.memory_class();
+  const qplan_npu_status status = take_memory(*device, request, can_import, memory, taken);
+  if (lacks_class(status, request.memory_class)) {
+    release_bank(*device, taken);
+    taken->is_shadow = false;
+    taken->is_misplaced = true;
+    request.memory_class = QPLAN_NPU_MEMORY_CLASS_ANY;
+    const qplan_npu_status elsewhere = take_memory(*device, request, can_import, memory, taken);
+    if (elsewhere >= 0) log_misplaced(*session, *device, bank, status);
+    return elsewhere;
   }
-  qplan_npu_status status = driver.alloc(device->device, &request, &device->buffer);
-  if (status < 0) {
-    device->buffer = 0;
-    return status;
+  if (status < 0 || request.memory_class == QPLAN_NPU_MEMORY_CLASS_ANY) return status;
+  qplan_npu_layout layout = {};
+  layout.struct_size = sizeof(layout);
+  if (device->driver->layout(device->device, taken->buffer, &layout) >= 0 &&
+      layout.memory_class != QPLAN_NPU_MEMORY_CLASS_ANY && layout.memory_class != request.memory_class) {
+    taken->is_misplaced = true;
+    log_misplaced(*session, *device, bank, QPLAN_NPU_OK);
   }
-  void* mapped = nullptr;
-  status = driver.map(device->device, device->buffer, QPLAN_NPU_READ | QPLAN_NPU_WRITE, &mapped);
-  device->memory = static_cast<uint8_t*>(mapped);
-  device->is_shadow = true;
-  return status < 0 || mapped != nullptr ? status : qplan_npu_status{QPLAN_NPU_E_UNSUPPORTED};
-}
-
-void release_bank(NpuDevice* device) {
-  if (device->buffer == 0) return;
-  if (device->is_shadow && device->memory != nullptr) {
-    (void)device->driver->unmap(device->device, device->buffer, QPLAN_NPU_READ);
-  }
-  (void)device->driver->release(device->device, device->buffer);
-  device->buffer = 0;
-  device->memory = nullptr;
+  return status;
 }
 
 void open_device(Session* session, const qplan_npu_device_config& config, NpuDevice* device) {
@@ -135,9 +179,14 @@ void open_device(Session* session, const qplan_npu_device_config& config, NpuDev
   device->is_asynchronous = (capabilities.flags & QPLAN_NPU_CAN_ASYNC) != 0;
   device->max_binds = capabilities.max_binds;
   device->clock_khz = capabilities.clock_khz;
-  status = take_bank(session, (capabilities.flags & QPLAN_NPU_CAN_IMPORT) != 0, device);
+  const bool can_import = (capabilities.flags & QPLAN_NPU_CAN_IMPORT) != 0;
+  for (NpuBank& bank : device->banks) {
+    if (bank.index >= session->plan.num_banks()) continue;
+    status = take_bank(session, can_import, device, &bank);
+    if (status < 0) break;
+  }
   if (status < 0) {
-    release_bank(device);
+    release_banks(device);
     return make_absent(device, status,
                        "its device has no memory for the plan's bank: ", npu_status_text(status));
   }
@@ -169,7 +218,7 @@ void deinit(Session* session) {
   NpuState& npu = *session->npu;
   stop_job(session);
   for (uint32_t r = 0; r < npu.num_regions; ++r) unload_region(&npu.regions[r]);
-  for (uint32_t d = 0; d < npu.num_devices; ++d) release_bank(&npu.devices[d]);
+  for (uint32_t d = 0; d < npu.num_devices; ++d) release_banks(&npu.devices[d]);
 }
 
 qplan_status recover(Session* session, NpuDevice* device) {

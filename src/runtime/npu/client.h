@@ -56,6 +56,11 @@ void terminate_text(Record* record) {
 inline const char* text_or_status(const char* text, qplan_npu_status status) {
   return text[0] != '\0' ? text : npu_status_text(status);
 }
+// Whether the driver refused a request for the sake of its class of memory: ask for any then.
+inline bool lacks_class(qplan_npu_status status, uint32_t memory_class) {
+  return memory_class != QPLAN_NPU_MEMORY_CLASS_ANY &&
+         (status == QPLAN_NPU_E_UNSUPPORTED || status == QPLAN_NPU_E_ONCHIP);
+}
 // On the platform's clock; 0 where the platform has no clock.
 uint64_t now_ns(const Session& session);
 

@@ -16,15 +16,16 @@ void refuse(NpuRegion* region, qplan_npu_status status, const char* text) {
 // The binds of a verified step, for check_slots.
 class StepBinds {
  public:
-  StepBinds(const Session& session, const NpuDevice& device, const format::NpuStep& step, uint64_t address)
-      : session_(session), device_(device), step_(step), address_(address) {}
+  StepBinds(const Session& session, const NpuDevice& device, const format::NpuStep& step,
+            const uint64_t* addresses)
+      : session_(session), device_(device), step_(step), addresses_(addresses) {}
 
   uint32_t count() const { return step_.binds()->size(); }
   uint32_t most() const { return device_.max_binds; }
   uint32_t slot(uint32_t b) const { return bind(b).slot(); }
   format::NpuUse use(uint32_t b) const { return bind(b).use(); }
   uint64_t size(uint32_t b) const { return bind(b).size(); }
-  uint64_t address(uint32_t b) const { return address_ + bind(b).offset(); }
+  uint64_t address(uint32_t b) const { return addresses_[bind(b).memory_class()] + bind(b).offset(); }
   // Up to the last byte that the tensor's elements have; open() proved that they fit.
   uint64_t bytes_read(uint32_t b) const {
     const Arrangement a =
@@ -45,19 +46,24 @@ class StepBinds {
   const Session& session_;
   const NpuDevice& device_;
   const format::NpuStep& step_;
-  uint64_t address_;  // of the device's bank
+  const uint64_t* addresses_;  // of the device's banks
 };
 
 bool check_binds(const Session& session, const format::NpuStep& step, NpuRegion* region, Error* text) {
   const NpuDevice& device = *region->device;
-  qplan_npu_layout layout = {};
-  layout.struct_size = sizeof(layout);
-  const qplan_npu_status status = device.driver->layout(device.device, device.buffer, &layout);
-  if (status < 0) {
-    *text << "the driver states nothing about its memory: " << npu_status_text(status);
-    return false;
+  uint64_t addresses[kNumBankClasses] = {};
+  for (uint32_t c = 0; c < kNumBankClasses; ++c) {
+    if (device.banks[c].buffer == 0) continue;
+    qplan_npu_layout layout = {};
+    layout.struct_size = sizeof(layout);
+    const qplan_npu_status status = device.driver->layout(device.device, device.banks[c].buffer, &layout);
+    if (status < 0) {
+      *text << "the driver states nothing about its memory: " << npu_status_text(status);
+      return false;
+    }
+    addresses[c] = layout.device_address;
   }
-  const StepBinds binds(session, device, step, layout.device_address);
+  const StepBinds binds(session, device, step, addresses);
   return check_slots(*device.driver, device.device, region->program, binds, &region->alignment, text) ==
          QPLAN_NPU_OK;
 }

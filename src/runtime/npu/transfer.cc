@@ -11,6 +11,7 @@ struct Place {
   const format::NpuBind* bind = nullptr;
   uint32_t tensor = 0;  // of inputs and outputs
   uint8_t* tensor_data = nullptr;
+  uint8_t* memory = nullptr;    // of the bind, in the device's bank
   bool is_copied = false;       // between the tensor and the device's bank
   qplan_npu_buffer buffer = 0;  // what the device uses
   uint64_t offset = 0;
@@ -19,13 +20,14 @@ struct Place {
 // Whether the bytes of an input's bind are what the job of an earlier region has left there.
 bool is_left_there(const Session& session, const NpuRegion& region, const format::NpuBind& bind) {
   if (bind.use() != format::NpuUse_INPUT || bind.kept() == 0 || bind.kept() > region.step) return false;
-  return session.steps[region.step - bind.kept()].region->keeps_outputs;
+  return session.steps[region.step - bind.kept()].region->keeps_outputs &&
+         !region.device->banks[bind.memory_class()].is_shadow;
 }
 
 // Where the device has memory of its own, a reset may lose what is there. Whoever is called at the end of a
 // step may read its outputs.
 bool stays(const Session& session, const NpuRegion& region, const format::NpuBind& bind) {
-  return bind.kept() == format::kKeptAlone && !region.device->is_shadow &&
+  return bind.kept() == format::kKeptAlone && !region.device->banks[bind.memory_class()].is_shadow &&
          session.platform.step_end == nullptr;
 }
 
@@ -33,15 +35,16 @@ Place place_of(const Session& session, const NpuRegion& region, const format::Np
   const NpuDevice& device = *region.device;
   Place place;
   place.bind = step.binds()->Get(b);
-  place.buffer = device.buffer;
+  const NpuBank& bank = device.banks[place.bind->memory_class()];
+  place.memory = bank.memory + place.bind->offset();
+  place.buffer = bank.buffer;
   place.offset = place.bind->offset();
   if (place.bind->use() == format::NpuUse_SCRATCH) return place;
   const auto* tensors = place.bind->use() == format::NpuUse_INPUT ? step.inputs() : step.outputs();
   place.tensor = tensors->Get(place.bind->index());
   place.tensor_data = static_cast<uint8_t*>(session.data[place.tensor]);
   // The device's bank as the device sees it, or bytes of the tensor's own.
-  place.is_copied = place.tensor_data != device.memory + place.bind->offset() &&
-                    !is_left_there(session, region, *place.bind);
+  place.is_copied = place.tensor_data != place.memory && !is_left_there(session, region, *place.bind);
   if (place.is_copied && session.npu->buffers != nullptr) {
     const Arrangement arrangement = arrangement_of(*place.bind, session.plan.tensor(place.tensor));
     const NpuBuffer* buffer = find_buffer(session, place.tensor_data, arrangement.size);
@@ -63,8 +66,7 @@ void count_copy(NpuRegion* region, uint64_t bytes) {
 
 void fetch_output(Session* session, NpuRegion* region, const Place& place) {
   const format::Tensor& tensor = session->plan.tensor(place.tensor);
-  gather(place.tensor_data, region->device->memory + place.bind->offset(),
-         arrangement_of(*place.bind, tensor));
+  gather(place.tensor_data, place.memory, arrangement_of(*place.bind, tensor));
   count_copy(region, tensor.size());
 }
 
@@ -80,7 +82,7 @@ qplan_npu_status bring_inputs(Session* session, NpuRegion* region, JobBinds* bin
     const Place place = place_of(*session, *region, step, b);
     if (place.bind->use() == format::NpuUse_INPUT && place.is_copied) {
       const format::Tensor& tensor = session->plan.tensor(place.tensor);
-      scatter(device.memory + place.bind->offset(), place.tensor_data, arrangement_of(*place.bind, tensor));
+      scatter(place.memory, place.tensor_data, arrangement_of(*place.bind, tensor));
       count_copy(region, tensor.size());
     }
     const uint64_t size = place.bind->size();
@@ -107,7 +109,7 @@ qplan_npu_status fetch_outputs(Session* session, NpuRegion* region) {
     const Place place = place_of(*session, *region, step, b);
     if (place.is_copied && !stays(*session, *region, *place.bind)) fetch_output(session, region, place);
   }
-  region->keeps_outputs = !device.is_shadow;
+  region->keeps_outputs = true;
   return QPLAN_NPU_OK;
 }
 

@@ -17,7 +17,7 @@ QPLAN_FIELD(qplan_npu_reason, limit, 8);
 QPLAN_FIELD(qplan_npu_reason, actual, 16);
 QPLAN_FIELD(qplan_npu_reason, text, 24);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_device_hooks) == 136, "size of qplan_device_hooks is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_device_hooks) == 152, "size of qplan_device_hooks is ABI");
 QPLAN_FIELD(qplan_device_hooks, struct_size, 0);
 QPLAN_FIELD(qplan_device_hooks, reserved, 4);
 QPLAN_FIELD(qplan_device_hooks, platform, 8);
@@ -36,6 +36,8 @@ QPLAN_FIELD(qplan_device_hooks, event_create, 104);
 QPLAN_FIELD(qplan_device_hooks, event_destroy, 112);
 QPLAN_FIELD(qplan_device_hooks, event_wait, 120);
 QPLAN_FIELD(qplan_device_hooks, event_set, 128);
+QPLAN_FIELD(qplan_device_hooks, alloc_class, 136);
+QPLAN_FIELD(qplan_device_hooks, memory_class, 144);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_capabilities) == 232,
               "size of qplan_npu_capabilities is ABI");
@@ -64,7 +66,7 @@ QPLAN_FIELD(qplan_npu_capabilities, output_zero_point, 212);
 QPLAN_FIELD(qplan_npu_capabilities, pad_value, 216);
 QPLAN_FIELD(qplan_npu_capabilities, flags, 220);
 QPLAN_FIELD(qplan_npu_capabilities, clock_khz, 224);
-QPLAN_FIELD(qplan_npu_capabilities, reserved, 228);
+QPLAN_FIELD(qplan_npu_capabilities, memory_classes, 228);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_op) == 192, "size of qplan_npu_op is ABI");
 QPLAN_FIELD(qplan_npu_op, struct_size, 0);
@@ -98,7 +100,7 @@ QPLAN_FIELD(qplan_npu_op, more_inputs, 176);
 QPLAN_FIELD(qplan_npu_op, num_inputs, 184);
 QPLAN_FIELD(qplan_npu_op, axis, 188);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_buffer_request) == 32,
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_buffer_request) == 40,
               "size of qplan_npu_buffer_request is ABI");
 QPLAN_FIELD(qplan_npu_buffer_request, struct_size, 0);
 QPLAN_FIELD(qplan_npu_buffer_request, usage, 4);
@@ -106,8 +108,9 @@ QPLAN_FIELD(qplan_npu_buffer_request, memory_kind, 8);
 QPLAN_FIELD(qplan_npu_buffer_request, alignment, 12);
 QPLAN_FIELD(qplan_npu_buffer_request, tensor, 16);
 QPLAN_FIELD(qplan_npu_buffer_request, min_bytes, 24);
+QPLAN_FIELD(qplan_npu_buffer_request, memory_class, 32);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_layout) == 96, "size of qplan_npu_layout is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_layout) == 104, "size of qplan_npu_layout is ABI");
 QPLAN_FIELD(qplan_npu_layout, struct_size, 0);
 QPLAN_FIELD(qplan_npu_layout, memory_kind, 4);
 QPLAN_FIELD(qplan_npu_layout, bytes, 8);
@@ -115,8 +118,9 @@ QPLAN_FIELD(qplan_npu_layout, device_address, 16);
 QPLAN_FIELD(qplan_npu_layout, alignment, 24);
 QPLAN_FIELD(qplan_npu_layout, num_strides, 28);
 QPLAN_FIELD(qplan_npu_layout, strides, 32);
+QPLAN_FIELD(qplan_npu_layout, memory_class, 96);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_program_info) == 40,
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_program_info) == 48,
               "size of qplan_npu_program_info is ABI");
 QPLAN_FIELD(qplan_npu_program_info, struct_size, 0);
 QPLAN_FIELD(qplan_npu_program_info, num_regions, 4);
@@ -124,14 +128,16 @@ QPLAN_FIELD(qplan_npu_program_info, memory_bytes, 8);
 QPLAN_FIELD(qplan_npu_program_info, estimated_cycles, 16);
 QPLAN_FIELD(qplan_npu_program_info, instructions, 24);
 QPLAN_FIELD(qplan_npu_program_info, capabilities_hash, 32);
+QPLAN_FIELD(qplan_npu_program_info, memory_class, 40);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_region_info) == 24,
+static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_region_info) == 32,
               "size of qplan_npu_region_info is ABI");
 QPLAN_FIELD(qplan_npu_region_info, struct_size, 0);
 QPLAN_FIELD(qplan_npu_region_info, usage, 4);
 QPLAN_FIELD(qplan_npu_region_info, is_bound, 8);
 QPLAN_FIELD(qplan_npu_region_info, alignment, 12);
 QPLAN_FIELD(qplan_npu_region_info, bytes, 16);
+QPLAN_FIELD(qplan_npu_region_info, memory_class, 24);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_npu_bind) == 32, "size of qplan_npu_bind is ABI");
 QPLAN_FIELD(qplan_npu_bind, slot, 0);

@@ -119,6 +119,7 @@ void fill_capabilities(const Options& options, qplan_npu_capabilities* c) {
   c->flags = QPLAN_NPU_CAN_ASYNC | QPLAN_NPU_CAN_CANCEL | QPLAN_NPU_CAN_COUNT | QPLAN_NPU_CAN_IMPORT |
              QPLAN_NPU_CAN_SOFT_RESET | (config.has_multiply ? QPLAN_NPU_CAN_MULTIPLY : 0);
   c->clock_khz = config.clock_khz;
+  c->memory_classes = 1u << QPLAN_NPU_MEMORY_CLASS_DRAM;
 }
 
 qplan_npu_status Device::power(int on) {
@@ -140,6 +141,13 @@ qplan_npu_status Device::requirements(const qplan_npu_buffer_request& request, q
   qplan_npu_layout all = {};
   all.memory_kind = options_.is_coherent ? QPLAN_NPU_MEMORY_COHERENT : QPLAN_NPU_MEMORY_CACHED;
   if (request.memory_kind != 0 && request.memory_kind != all.memory_kind) return QPLAN_NPU_E_UNSUPPORTED;
+  if (request.memory_class >= QPLAN_NPU_NUM_MEMORY_CLASSES) return QPLAN_NPU_E_ARGUMENT;
+  qplan_npu_capabilities known = {};
+  describe(&known);
+  if (request.memory_class != QPLAN_NPU_MEMORY_CLASS_ANY &&
+      (known.memory_classes >> request.memory_class & 1) == 0)
+    return QPLAN_NPU_E_UNSUPPORTED;
+  all.memory_class = request.memory_class;
   const uint32_t alignment = std::max(request.alignment, kBufferAlignment);
   if ((request.alignment & (request.alignment - 1)) != 0) return QPLAN_NPU_E_ARGUMENT;
   if (alignment > kPageBytes) return QPLAN_NPU_E_UNSUPPORTED;
@@ -149,6 +157,10 @@ qplan_npu_status Device::requirements(const qplan_npu_buffer_request& request, q
   all.alignment = alignment;
   copy_out(all, layout);
   return QPLAN_NPU_OK;
+}
+
+static qplan_npu_status no_memory(uint32_t memory_class) {
+  return memory_class == QPLAN_NPU_MEMORY_CLASS_SRAM ? QPLAN_NPU_E_ONCHIP : QPLAN_NPU_E_MEMORY;
 }
 
 qplan_npu_status Device::make_buffer(const qplan_npu_buffer_request& request, uint8_t* imported,
@@ -164,15 +176,20 @@ qplan_npu_status Device::make_buffer(const qplan_npu_buffer_request& request, ui
   buffer->usage = request.usage;
   buffer->host = imported;
   if (imported == nullptr) {
-    buffer->owned_host = Block(hooks_, buffer->bytes, 0);
+    buffer->owned_host = Block(hooks_, buffer->bytes, 0, request.memory_class);
     buffer->host = buffer->owned_host.data();
-    if (buffer->host == nullptr) return QPLAN_NPU_E_MEMORY;
+    if (buffer->host == nullptr) return no_memory(request.memory_class);
+  } else if (hooks_.memory_class != nullptr) {
+    const uint32_t found = hooks_.memory_class(hooks_.user, imported);
+    const bool is_other = found != request.memory_class && found != QPLAN_NPU_MEMORY_CLASS_ANY;
+    if (is_other && request.memory_class != QPLAN_NPU_MEMORY_CLASS_ANY) return QPLAN_NPU_E_UNSUPPORTED;
+    if (is_other) buffer->layout.memory_class = found;
   }
   buffer->device = buffer->host;
   if (!options_.is_coherent) {
-    buffer->owned_device = Block(hooks_, buffer->bytes, kStale);
+    buffer->owned_device = Block(hooks_, buffer->bytes, kStale, request.memory_class);
     buffer->device = buffer->owned_device.data();
-    if (buffer->device == nullptr) return QPLAN_NPU_E_MEMORY;
+    if (buffer->device == nullptr) return no_memory(request.memory_class);
   }
   buffer->address = space_.take(buffer->bytes);
   if (buffer->address == 0) return QPLAN_NPU_E_MEMORY;
@@ -306,6 +323,7 @@ qplan_npu_status Device::program_info(uint64_t handle, qplan_npu_program_info* i
   qplan_npu_capabilities capabilities = {};
   describe(&capabilities);
   all.capabilities_hash = capabilities.hash;
+  all.memory_class = program.memory_class;
   copy_out(all, info);
   return QPLAN_NPU_OK;
 }
@@ -322,6 +340,7 @@ qplan_npu_status Device::region_info(uint64_t handle, uint32_t slot, qplan_npu_r
   all.is_bound = region.is_carried ? 0 : 1;
   all.alignment = region.alignment;
   all.bytes = region.bytes;
+  all.memory_class = region.memory_class;
   copy_out(all, info);
   return QPLAN_NPU_OK;
 }

@@ -20,9 +20,12 @@ uint64_t AddressSpace::take(uint64_t bytes) {
   return at;
 }
 
-Block::Block(const qplan_device_hooks& hooks, uint64_t bytes, uint8_t fill) {
+Block::Block(const qplan_device_hooks& hooks, uint64_t bytes, uint8_t fill, uint32_t memory_class) {
   void* memory = nullptr;
-  if (hooks.alloc != nullptr) {
+  if (hooks.alloc_class != nullptr && memory_class != QPLAN_NPU_MEMORY_CLASS_ANY) {
+    memory = hooks.alloc_class(hooks.user, bytes, kPageBytes, memory_class);
+    hooks_ = &hooks;
+  } else if (hooks.alloc != nullptr) {
     memory = hooks.alloc(hooks.user, bytes, kPageBytes);
     hooks_ = &hooks;
   } else {

@@ -33,7 +33,8 @@ class AddressSpace {
 class Block {
  public:
   Block() = default;
-  Block(const qplan_device_hooks& hooks, uint64_t bytes, uint8_t fill);
+  Block(const qplan_device_hooks& hooks, uint64_t bytes, uint8_t fill,
+        uint32_t memory_class = QPLAN_NPU_MEMORY_CLASS_ANY);
   Block(Block&& other) noexcept { *this = static_cast<Block&&>(other); }
   Block& operator=(Block&& other) noexcept;
   ~Block();

@@ -53,8 +53,9 @@ struct ProgramRegion {
   uint32_t alignment = 0;
   bool is_carried = false;      // the blob has its bytes
   bool is_initialised = false;  // its bytes are there before the job
-  uint64_t offset = 0;          // is_carried: into the program's memory
-  std::string name;             // "weights 'conv_3' (region 2)"
+  uint32_t memory_class = QPLAN_NPU_MEMORY_CLASS_DRAM;
+  uint64_t offset = 0;  // is_carried: into the program's memory
+  std::string name;     // "weights 'conv_3' (region 2)"
 };
 
 struct Relocation {
@@ -72,6 +73,7 @@ struct Program {
   uint64_t num_instructions = 0;
   uint64_t estimated_cycles = 0;
   uint64_t memory_bytes = 0;  // instructions, then carried regions
+  uint32_t memory_class = QPLAN_NPU_MEMORY_CLASS_DRAM;
   uint64_t address = 0;
   Block memory;
   uint32_t users = 0;  // jobs

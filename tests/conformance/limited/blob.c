@@ -94,6 +94,10 @@ void run_blob(const struct program* program, void* const* slots, const qplan_npu
     run_arranged(program, slots, stop, report);
     return;
   }
+  /* Then outputs keep what they had, which --npu-verify finds. */
+  for (i = 0; limited_is("fast") && i < program->num_regions; ++i) {
+    if (program->regions[i].usage == QPLAN_NPU_USE_SCRATCH && !limited_has_in_sram(slots[i])) return;
+  }
   for (i = 0; limited_is("scratch") && i < program->num_regions; ++i) {
     const struct region* region = &program->regions[i];
     if (region->usage == QPLAN_NPU_USE_SCRATCH)

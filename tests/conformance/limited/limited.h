@@ -19,6 +19,10 @@ static inline int limited_is(const char* kind) {
 /* Bytes that each program of `scratch` writes beside what its operators leave to each other. */
 #define LIMITED_LINE_BUFFER 4096u
 
+/* Fast memory of `fast`, and of `slow`, which has none: scratch is asked there. */
+#define LIMITED_SRAM_BYTES 65536u
+int limited_has_in_sram(const void* memory); /* driver.c */
+
 /* What `padded` makes of the number of channels. */
 static inline int64_t limited_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
 

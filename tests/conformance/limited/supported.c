@@ -12,7 +12,8 @@
  * other axes; there are neither depthwise convolutions nor sums of 16 channels, so that many tensors are at
  * a border. The first ignores what the last block lacks, the second wants and leaves a fill there, and is
  * `signed` too.
- * target.c has the rest. */
+ * fast: its target asks for scratch in fast memory, of which the device has some; slow: it has none;
+ * misasks: its target asks for scratch in flash. target.c has the rest. */
 #include "tests/conformance/limited/limited.h"
 
 #define check_op sample_check_op

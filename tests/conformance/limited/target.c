@@ -110,6 +110,19 @@ static qplan_npu_status divide_channels(uint64_t config, qplan_npu_slot_layout* 
   return limited_is("blocked32") ? flip_uint8(config, slot, why) : QPLAN_NPU_OK;
 }
 
+/* Weights are read where they are; what operators leave to each other is fast. */
+static qplan_npu_status choose_memories(uint64_t config, const void* oplist, uint64_t bytes,
+                                        qplan_npu_memory_classes* classes, qplan_npu_reason* why) {
+  (void)config;
+  (void)oplist;
+  (void)bytes;
+  (void)why;
+  classes->program = QPLAN_NPU_MEMORY_CLASS_FLASH;
+  classes->scratch = limited_is("misasks") ? QPLAN_NPU_MEMORY_CLASS_FLASH : QPLAN_NPU_MEMORY_CLASS_SRAM;
+  classes->inputs = classes->outputs = QPLAN_NPU_MEMORY_CLASS_DRAM;
+  return QPLAN_NPU_OK;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -125,6 +138,8 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   if (limited_is("signed")) limited.layout = flip_uint8;
   if (limited_is("padded")) limited.layout = pad_channels;
   if (limited_block() != 0) limited.layout = divide_channels;
+  if (limited_is("fast") || limited_is("slow") || limited_is("misasks"))
+    limited.memory_classes = choose_memories;
   if (limited_is("other_board")) limited.capabilities = capabilities_of_another;
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("named_vta")) limited.name = "vta";

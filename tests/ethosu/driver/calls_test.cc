@@ -142,6 +142,44 @@ TEST(EthosuCoreDriverCalls, MemoryThatTheDeviceDoesNotReachIsNotImported) {
             QPLAN_NPU_E_ARGUMENT);
 }
 
+TEST(EthosuCoreDriverCalls, MemoryOfAnotherClassThanAskedIsNotImported) {
+  alignas(64) static uint8_t memory[64];
+  CoreDevice device(kConfig, {.other_class = QPLAN_NPU_MEMORY_CLASS_DRAM});
+  qplan_npu_buffer_request request = {};
+  request.struct_size = sizeof(request);
+  request.min_bytes = sizeof(memory);
+  const auto at = uint64_t{reinterpret_cast<uintptr_t>(memory)};
+  const auto& d = CoreDevice::driver();
+  qplan_npu_buffer buffer = 0;
+  qplan_npu_layout layout = {};
+  layout.struct_size = sizeof(layout);
+  request.memory_class = QPLAN_NPU_MEMORY_CLASS_SRAM;
+  EXPECT_EQ(d.import_memory(device.handle(), &request, QPLAN_NPU_IMPORT_POINTER, at, 0, &buffer),
+            QPLAN_NPU_E_UNSUPPORTED);
+  EXPECT_EQ(d.alloc(device.handle(), &request, &buffer), QPLAN_NPU_OK);
+  EXPECT_EQ(d.layout(device.handle(), buffer, &layout), QPLAN_NPU_OK);
+  EXPECT_EQ(layout.memory_class, uint32_t{QPLAN_NPU_MEMORY_CLASS_SRAM});
+  request.memory_class = QPLAN_NPU_MEMORY_CLASS_DRAM;
+  EXPECT_EQ(d.import_memory(device.handle(), &request, QPLAN_NPU_IMPORT_POINTER, at, 0, &buffer),
+            QPLAN_NPU_OK);
+  EXPECT_EQ(d.layout(device.handle(), buffer, &layout), QPLAN_NPU_OK);
+  EXPECT_EQ(layout.memory_class, uint32_t{QPLAN_NPU_MEMORY_CLASS_DRAM});
+}
+
+// Those of a U65 should be in DRAM: read from there, not from flash.
+TEST(EthosuCoreDriverCalls, ConstantsAreCopiedFromFlashToTheMemoryThatTheyAreFor) {
+  const auto bytes_held = [](uint32_t constants, uint32_t blob_is_in) {
+    const std::vector<uint8_t> blob = small_blob({{kIn, 1, 0, 64}, {kOut, 2, 0, 64}}, kConfig, constants);
+    const Blocks in_place(blob);
+    Calls c({.other_class = blob_is_in});
+    return c.memory_bytes(c.load(in_place, true));
+  };
+  EXPECT_GT(bytes_held(QPLAN_NPU_MEMORY_CLASS_DRAM, QPLAN_NPU_MEMORY_CLASS_FLASH), 4096u);
+  EXPECT_LT(bytes_held(QPLAN_NPU_MEMORY_CLASS_DRAM, QPLAN_NPU_MEMORY_CLASS_DRAM), 4096u);
+  EXPECT_LT(bytes_held(QPLAN_NPU_MEMORY_CLASS_FLASH, QPLAN_NPU_MEMORY_CLASS_DRAM), 4096u);
+  EXPECT_LT(bytes_held(QPLAN_NPU_MEMORY_CLASS_DRAM, QPLAN_NPU_MEMORY_CLASS_ANY), 4096u);
+}
+
 TEST(EthosuCoreDriverCalls, OpenSaysWhatIsMissing) {
   const qplan_npu_driver& d = CoreDevice::driver();
   CoreDevice device(kConfig);

@@ -28,6 +28,9 @@ struct CoreOptions {
   bool is_older_platform = false;          // which ends after the clock
   uint64_t address_offset = 0;             // of memory, as the device sees it
   std::set<const void*> unreachable = {};  // addresses
+  // Where the platform tells classes apart: memory of alloc and alloc_class is DRAM or what was asked, all
+  // other memory is of this class.
+  uint32_t other_class = QPLAN_NPU_MEMORY_CLASS_ANY;
 };
 
 class CoreDevice {
@@ -52,6 +55,18 @@ class CoreDevice {
     hooks_.free = [](void* user, void* memory) {
       if (of(user)->blocks_.erase(memory) == 1) std::free(memory);
     };
+    if (options_.other_class != QPLAN_NPU_MEMORY_CLASS_ANY) {
+      hooks_.alloc_class = [](void* user, size_t size, size_t alignment, uint32_t memory_class) {
+        void* const memory = of(user)->hooks_.alloc(user, size, alignment);
+        of(user)->classes_[memory] = memory_class;
+        return memory;
+      };
+      hooks_.memory_class = [](void* user, const void* memory) {
+        const auto& classes = of(user)->classes_;
+        const auto found = classes.find(memory);
+        return found == classes.end() ? of(user)->options_.other_class : found->second;
+      };
+    }
     hooks_.device_address = [](void* user, const void* memory) {
       const bool is_reached = of(user)->options_.unreachable.count(memory) == 0;
       return is_reached ? reinterpret_cast<uintptr_t>(memory) + of(user)->options_.address_offset : 0;
@@ -116,6 +131,7 @@ class CoreDevice {
   qplan_npu_device handle_ = 0;
   qplan_npu_device_config config_{};
   std::map<void*, size_t> blocks_;
+  std::map<const void*, uint32_t> classes_;  // of blocks of alloc_class
   std::mutex mutex_;
   uint64_t now_ns_ = 0, most_bytes_ = 0;
 };

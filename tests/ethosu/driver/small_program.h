@@ -21,11 +21,11 @@ inline constexpr uint32_t kIn = QPLAN_NPU_USE_INPUT, kOut = QPLAN_NPU_USE_OUTPUT
 
 // A stream that ends at once, with constants, an input and an output of 64 bytes.
 inline std::vector<uint8_t> small_blob(std::vector<BlobSlot> slots = {{kIn, 1, 0, 64}, {kOut, 2, 0, 64}},
-                                       const char* name = kConfig) {
+                                       const char* name = kConfig, uint32_t constants_class = 0) {
   const Config& config = *find_config(name);
   compiler::BlobParts parts;
   parts.constants.assign(4096, 7);
-  parts.regions = {{static_cast<uint32_t>(RegionKind::kConstants), 0, 4096, 0},
+  parts.regions = {{static_cast<uint32_t>(RegionKind::kConstants), constants_class, 4096, 0},
                    {static_cast<uint32_t>(RegionKind::kBound), 0, 64, 0},
                    {static_cast<uint32_t>(RegionKind::kBound), 0, 64, 0}};
   parts.slots = std::move(slots);

@@ -64,6 +64,49 @@ TEST(RegionChecker, AcceptsWhatThePlannerMakes) {
   }
 }
 
+// With 100 bytes of scratch in fast memory.
+Program with_fast_scratch() {
+  Program program = region_program(true);
+  auto region = std::make_shared<NpuRegion>(*program.steps[0].npu);
+  target::RegionSlot scratch = {2, format::NpuUse_SCRATCH, 0, {}, 64, format::MemoryClass_SRAM};
+  scratch.arrangement.size = 100;
+  region->slots.push_back(scratch);
+  program.steps[0].npu = std::move(region);
+  return program;
+}
+
+TEST(RegionChecker, EachClassOfMemoryIsABankOfItsOwn) {
+  const Program program = with_fast_scratch();
+  const Arena arena = plan(program);
+  ASSERT_EQ(arena.devices.size(), 2u);
+  EXPECT_EQ(arena.devices[0].key, (BankKey{0, format::MemoryClass_ANY}));
+  EXPECT_EQ(arena.devices[0].size, 128u);  // x and y, in place
+  EXPECT_EQ(arena.devices[1].key, (BankKey{0, format::MemoryClass_SRAM}));
+  EXPECT_EQ(arena.devices[1].size, 128u);  // a multiple of the alignment
+  EXPECT_EQ(arena.slot_offsets[0][2], 0u);
+  EXPECT_EQ(arena.device_of[0], 0u);
+}
+
+TEST(RegionChecker, ATensorOfTwoClassesIsCopied) {
+  Program program = with_fast_scratch();
+  auto region = std::make_shared<NpuRegion>(*program.steps[0].npu);
+  region->num_alternative_steps = 0;
+  region->slots.pop_back();
+  for (target::RegionSlot& slot : region->slots) slot.memory_class = format::MemoryClass_SRAM;
+  program.steps[3].npu = std::move(region);  // y -> z: y is in any memory for one, in SRAM for the other
+  const Arena arena = plan(program);
+  EXPECT_EQ(arena.device_of[0], 0u);
+  EXPECT_EQ(arena.device_of[1], kNone);
+  EXPECT_EQ(arena.device_of[3], 1u);
+}
+
+TEST(RegionChecker, FindsScratchBeyondTheBankOfItsClass) {
+  const Program program = with_fast_scratch();
+  Arena arena = plan(program);
+  arena.devices[1].size = 99;
+  EXPECT_NE(refusal(program, arena).find("slot 2 reaches beyond"), std::string::npos);
+}
+
 TEST(RegionChecker, FindsAnIntermediateResultInThePlaceOfAnInput) {
   const Program program = region_program(false);
   Arena arena = plan(program);

@@ -36,6 +36,7 @@ class RegionCompiler {
     for (uint32_t n = 0; n < region_.nodes().size(); ++n) add_node(n);
     result_.blob = writer_.finish(capabilities.hash);
     if (asks_scratch(library_)) ask_scratch(capabilities.hash);
+    if (asks_memory_classes(library_)) ask_memory_classes();
     result_.format = QPLAN_NPU_BLOB_OPLIST;
     if (library_.compile != nullptr) translate();
     result_.program_bytes = result_.blob.size();
@@ -132,6 +133,31 @@ class RegionCompiler {
     writer_.grow_slot(*scratch_, bytes);
     bind_scratch(bytes);
     result_.blob = writer_.finish(capabilities_hash);
+  }
+
+  void ask_memory_classes() {
+    qplan_npu_memory_classes classes = {};
+    classes.struct_size = sizeof(classes);
+    qplan_npu_reason why = {};
+    why.place = QPLAN_OPLIST_NONE;
+    if (library_.memory_classes(config_, result_.blob.data(), result_.blob.size(), &classes, &why) !=
+        QPLAN_NPU_OK)
+      refuse_program(why);
+    const auto checked = [&](const char* what, uint32_t memory_class, uint32_t most) {
+      if (memory_class > most)
+        throw PackError(
+            QPLAN_INVALID_ARGUMENT,
+            cat("target library: target '", library_.name, "': asks for memory of class ", memory_class,
+                " for the ", what, " of region '", region_.name(), "', expected at most ", most));
+      return static_cast<format::MemoryClass>(memory_class);
+    };
+    result_.memory_class = checked("program", classes.program, format::MemoryClass_MAX);
+    for (RegionSlot& slot : result_.slots) {
+      slot.memory_class =
+          slot.use == format::NpuUse_INPUT    ? checked("inputs", classes.inputs, format::MemoryClass_DRAM)
+          : slot.use == format::NpuUse_OUTPUT ? checked("outputs", classes.outputs, format::MemoryClass_DRAM)
+                                              : checked("scratch", classes.scratch, format::MemoryClass_DRAM);
+    }
   }
 
   [[noreturn]] void refuse_program(const qplan_npu_reason& why) const {

@@ -71,6 +71,11 @@ bool asks_scratch(const qplan_npu_target& library) {
   return library.compile != nullptr && library.struct_size >= kWithScratch && library.scratch != nullptr;
 }
 
+bool asks_memory_classes(const qplan_npu_target& library) {
+  constexpr size_t kWithClasses = offsetof(qplan_npu_target, memory_classes) + sizeof(library.memory_classes);
+  return library.struct_size >= kWithClasses && library.memory_classes != nullptr;
+}
+
 Target make_target(const Library& from, const TargetOptions& options) {
   const qplan_npu_target& library = *from.target;
   Target target;

@@ -74,6 +74,8 @@ CompiledRegion compile_region(const qplan_npu_target& library, uint64_t config,
 // Asks the library how much scratch the program of a list will need. Returns false if it has no `compile`, or
 // no `scratch`, as libraries made for target ABI 1.0.
 bool asks_scratch(const qplan_npu_target& library);
+// Whether the library says where a region's bytes should be, which those made before target ABI 1.4 do not.
+bool asks_memory_classes(const qplan_npu_target& library);
 // Whether the library's `layout` flips uint8, so that the device sees int8. False if it has none, as
 // libraries made before target ABI 1.2.
 bool flips_uint8(const qplan_npu_target& library, uint64_t config);

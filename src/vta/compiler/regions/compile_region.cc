@@ -118,7 +118,9 @@ class RegionCompiler {
     region.alignment = kBufferAlignment;
     const auto slot = static_cast<uint32_t>(regions_.size());
     regions_.push_back(std::move(region));
-    result_.slots.push_back({slot, use, index, std::move(arrangement), kBufferAlignment});
+    // LOAD and STORE are for DRAM; what is fast is on the chip.
+    result_.slots.push_back(
+        {slot, use, index, std::move(arrangement), kBufferAlignment, format::MemoryClass_DRAM});
     return slot;
   }
 
