@@ -98,8 +98,14 @@ if [ -n "$tflm" ]; then
   make -C "$tflm" -f "$makefile" -j"$(nproc)" TARGET=cortex_m_generic TARGET_ARCH="$architecture" BUILD_TYPE=release \
     TARGET_TOOLCHAIN_ROOT="$(dirname "$(command -v arm-none-eabi-gcc)")/" ${make_options[@]+"${make_options[@]}"} microlite \
     > "$output/tflm.txt" 2>&1 || { tail -40 "$output/tflm.txt" >&2; exit 1; }
-  # Where it is depends on the version and the options: the one that was made or looked at last.
-  library=$(find "$tflm" -name libtensorflow-microlite.a -path "*cortex_m_generic_${architecture}_*" -printf '%T@ %p\n' |
+  # Its folder depends on the version and is named after the options: the one made last that has the same kernels.
+  kernels=
+  for option in ${make_options[@]+"${make_options[@]}"}; do
+    case $option in OPTIMIZED_KERNEL_DIR=*) kernels=${option#*=} ;; esac
+  done
+  named=(! -path "*cmsis_nn_*")
+  [ -z "$kernels" ] || named=(-path "*_${kernels}_*")
+  library=$(find "$tflm" -name libtensorflow-microlite.a -path "*cortex_m_generic_${architecture}_*" "${named[@]}" -printf '%T@ %p\n' |
     sort -n | tail -1 | cut -d' ' -f2-)
   [ -n "$library" ] || { echo "firmware.sh: TFLM's Makefile made no libtensorflow-microlite.a in '$tflm'" >&2; exit 1; }
 fi

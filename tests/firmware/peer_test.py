@@ -70,7 +70,7 @@ namespace tflite {
 const Model* GetModel(const void* buffer) { return (const Model*)buffer; }
 TfLiteStatus MicroInterpreter::Invoke() {
   for (int operation = 0; operation < 2; ++operation) {
-    const uint32_t event = profiler_->BeginEvent(operation == 0 ? "COPY_FIRST" : "COPY_REST");
+    const uint32_t event = profiler_->BeginEvent(operation == 0 ? "COPY_FIRST" : KERNELS);
     for (volatile int i = 5 * operation; i < 5 * operation + 5; ++i) output_.data.raw[i] = input_.data.raw[i];
     profiler_->EndEvent(event);
   }
@@ -80,7 +80,8 @@ TfLiteStatus MicroInterpreter::Invoke() {
 """
 MAKEFILE = """
 LIB := gen/$(TARGET)_$(TARGET_ARCH)_$(BUILD_TYPE)_$(OPTIMIZED_KERNEL_DIR)_gcc/lib/libtensorflow-microlite.a
-FLAGS := -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -fno-exceptions -fno-rtti -Os -I.
+FLAGS := -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -fno-exceptions -fno-rtti -Os -I. \
+  -DKERNELS=\\"COPY_REST$(if $(OPTIMIZED_KERNEL_DIR),_FAST)\\"
 microlite: $(LIB)
 $(LIB): substitute.cc
 \tmkdir -p $(dir $@)
@@ -123,10 +124,16 @@ class Peer(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertTrue((BUILD / "tflm/gen/cortex_m_generic_cortex-m4+fp_release_cmsis_nn_gcc/lib").is_dir())
         self.assertRegex(done.stdout, r"(?m)^0 COPY_FIRST +operator +\d+ ")
-        self.assertRegex(done.stdout, r"(?m)^1 COPY_REST +operator +\d+ ")
+        self.assertRegex(done.stdout, r"(?m)^1 COPY_REST_FAST +operator +\d+ ")
         summary = re.search(r"(?m)^digits .*", done.stdout)[0].split()
         self.assertEqual(summary[-2:], ["4106", "equal"])
         self.assertLess(float(summary[1]), 0.001)
+
+    def test_the_library_is_the_one_with_the_kernels_that_were_asked_for(self):
+        for options, name in (([], "COPY_REST "), (["--cmsis-nn"], "COPY_REST_FAST "), ([], "COPY_REST ")):
+            done = self.count("--tflm", str(BUILD / "tflm"), *options, "--steps")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("1 " + name, done.stdout)
 
     def test_other_bytes_are_reported(self):
         (BUILD / "data" / "golden" / "digits" / "rand1" / "output0.bin").write_bytes(bytes(range(10)))
