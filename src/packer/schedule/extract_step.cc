@@ -222,13 +222,13 @@ class Extraction {
       binds.push_back(format::CreateNpuBind(builder, bind->slot(), bind->use(), bind->index(), bind->offset(),
                                             bind->size(), old(bind->strides()), bind->origin(),
                                             bind->byte_stride(), bind->fill(), bind->flip(), bind->block(),
-                                            bind->block_stride()));
+                                            bind->block_stride(), 0, bind->memory_class()));
     }
     const auto bind_vector = builder.CreateVector(binds);
     return format::CreateNpuStep(builder, npu.target(), npu.format(), npu.blob(), old(npu.inputs()),
                                  old(npu.outputs()), bind_vector, npu.num_alternative_steps(),
-                                 npu.num_operators(), npu.macs(), npu.estimated_cycles(),
-                                 npu.program_bytes());
+                                 npu.num_operators(), npu.macs(), npu.estimated_cycles(), npu.program_bytes(),
+                                 npu.memory_class());
   }
 
   // What stands in the old root; null stays null.
