@@ -65,7 +65,7 @@ class RootBuilder {
 
   Offset<format::Bank> bank(const format::Bank& bank) {
     return format::CreateBank(builder_, bank.kind(), bank.alignment(), bank.size(), bank.file_offset(),
-                              bank.target());
+                              bank.target(), bank.memory_class());
   }
 
   Offset<format::Step> step(uint32_t s) {

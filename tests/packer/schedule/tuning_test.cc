@@ -297,6 +297,22 @@ TEST(Reschedule, KeepsScratchInTheArenaAndInputsThatAreOverwritten) {
             Json::parse(inspect::inspect_json(reader.view())).at("memory"));
 }
 
+TEST(Reschedule, KeepsTheClassesOfMemoryOfRegions) {
+  PackOptions options;
+  options.target = "vta, cpu";
+  const AlignedBytes plain = pack(digits_model(), "digits.tflite", options);
+  const inspect::PlanReader reader(plain.span());
+  const Json before = Json::parse(inspect::inspect_json(reader.view()));
+  EXPECT_EQ(before.at("banks").back().at("memory_class"), "dram");
+
+  const Json unchanged(reader.view().num_steps(), nullptr);
+  const AlignedBytes changed = reschedule(reader.view(), unchanged.dump());
+  const inspect::PlanReader changed_reader(changed.span());
+  const Json after = Json::parse(inspect::inspect_json(changed_reader.view()));
+  EXPECT_EQ(after.at("banks"), before.at("banks"));
+  EXPECT_EQ(after.at("regions").at(0).at("binds"), before.at("regions").at(0).at("binds"));
+}
+
 TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const AlignedBytes plan = pack_digits("");
   const inspect::PlanReader reader(plan.span());
