@@ -48,7 +48,8 @@ class RootBuilder {
     const auto function_vector = builder_.CreateVector(functions);
     const format::Plan& plan = view_.plan();
     builder_.Finish(format::CreatePlan(builder_, old(plan.targets()), bank_vector, old(plan.tensors()),
-                                       step_vector, function_vector, plan.arena_lower_bound()));
+                                       step_vector, function_vector, plan.arena_lower_bound(),
+                                       old(plan.copies())));
     return builder_.Release();
   }
 

@@ -313,6 +313,23 @@ TEST(Reschedule, KeepsTheClassesOfMemoryOfRegions) {
   EXPECT_EQ(after.at("regions").at(0).at("binds"), before.at("regions").at(0).at("binds"));
 }
 
+TEST(Reschedule, KeepsCopiesOfConstants) {
+  PackOptions options;
+  options.target_file = {
+      "board.json",
+      R"({"targets": [{"target": "cpu,arch=cortex-m7", "areas": [{"name": "dtcm", "bytes": 20000, "cost": 1}],
+          "copy_constants": {"from": "flash", "cost": 10}}]})"};
+  const AlignedBytes plan = pack(digits_model(), "digits.tflite", options);
+  const inspect::PlanReader reader(plan.span());
+  const Json before = Json::parse(inspect::inspect_json(reader.view())).at("memory");
+  ASSERT_GT(before.at("copies").size(), 0u);
+
+  const Json unchanged(reader.view().num_steps(), nullptr);
+  const AlignedBytes changed = reschedule(reader.view(), unchanged.dump());
+  const inspect::PlanReader changed_reader(changed.span());
+  EXPECT_EQ(Json::parse(inspect::inspect_json(changed_reader.view())).at("memory"), before);
+}
+
 TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   const AlignedBytes plan = pack_digits("");
   const inspect::PlanReader reader(plan.span());
