@@ -22,7 +22,7 @@ inline constexpr uint32_t kNpuTextBytes = 160;
 
 // One class of memory of a device.
 struct NpuBank {
-  uint8_t index = format::kMaxBanks;  // of the plan's DEVICE bank; kMaxBanks: there is none
+  uint8_t index = format::kMaxBanks;  // of the plan's DEVICE bank; kMaxBanks: the plan has no such bank
   bool is_shadow = false;
   bool is_misplaced = false;    // in another class than the plan asks for
   qplan_npu_buffer buffer = 0;  // of the bank: imported, or a shadow
