@@ -17,6 +17,31 @@ using ethosu::testing::SimDevice;
 
 constexpr const char* kConfigs[] = {"ethos-u55-128", "ethos-u65-256"};
 
+// Every output byte is the golden one, and every region ran on the device.
+void run_on_device(const std::string& model, const std::string& config, const std::vector<uint8_t>& plan,
+                   const std::vector<GoldenCase>& cases) {
+  const SimDevice device(config);
+  ModelSession session(plan, QPLAN_ISA_AUTO, 1, device.config());
+  for (const GoldenCase& golden : cases) {
+    std::vector<std::vector<uint8_t>> inputs;
+    for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
+    const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
+    ASSERT_EQ(outputs.size(), golden.outputs.size());
+    for (size_t o = 0; o < outputs.size(); ++o)
+      EXPECT_TRUE(outputs[o] == read_bytes(golden.outputs[o])) << golden.name << ", output " << o;
+  }
+  const uint32_t count = qplan_session_num_regions(session.get());
+  ASSERT_GT(count, 0u);
+  for (uint32_t i = 0; i < count; ++i) {
+    qplan_region_info info{};
+    info.struct_size = sizeof(info);
+    ASSERT_EQ(qplan_session_region_info(session.get(), i, &info), QPLAN_OK);
+    EXPECT_EQ(info.device_runs, cases.size()) << info.name << ": " << info.text;
+    EXPECT_EQ(info.cpu_runs, 0u) << info.name << ": " << info.text;
+    std::cout << model << " on " << config << ": " << info.name << ", " << info.last_cycles << " cycles\n";
+  }
+}
+
 class EthosuNetworks : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:
   void SetUp() override {
@@ -40,27 +65,31 @@ TEST_P(EthosuNetworks, RunOnTheDeviceToTheGoldenBytes) {
   for (const nlohmann::json& region : json.at("regions")) macs += region.at("macs").get<uint64_t>();
   EXPECT_GE(macs * 100, json.at("functions")[0].at("macs").get<uint64_t>() * 95) << "share of the device";
 
-  const SimDevice device(config_);
-  ModelSession session(plan, QPLAN_ISA_AUTO, 1, device.config());
-  for (const GoldenCase& golden : cases_) {
-    std::vector<std::vector<uint8_t>> inputs;
-    for (const auto& path : golden.inputs) inputs.push_back(read_bytes(path));
-    const std::vector<std::vector<uint8_t>> outputs = session.run(inputs);
-    ASSERT_EQ(outputs.size(), golden.outputs.size());
-    for (size_t o = 0; o < outputs.size(); ++o)
-      EXPECT_TRUE(outputs[o] == read_bytes(golden.outputs[o])) << golden.name << ", output " << o;
-  }
-  const uint32_t count = qplan_session_num_regions(session.get());
-  ASSERT_GT(count, 0u);
-  for (uint32_t i = 0; i < count; ++i) {
-    qplan_region_info info{};
-    info.struct_size = sizeof(info);
-    ASSERT_EQ(qplan_session_region_info(session.get(), i, &info), QPLAN_OK);
-    EXPECT_EQ(info.device_runs, cases_.size()) << info.name << ": " << info.text;
-    EXPECT_EQ(info.cpu_runs, 0u) << info.name << ": " << info.text;
-    std::cout << model_ << " on " << config_ << ": " << info.name << ", " << info.last_cycles << " cycles\n";
-  }
+  run_on_device(model_, config_, plan, cases_);
 }
+
+// Convolutions of int16 activations with biases of int64, each of which is a model of its own.
+class EthosuInt16Layers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EthosuInt16Layers, RunOnTheDeviceToTheGoldenBytes) {
+  const std::string config = GetParam(), target = config + ", cpu";
+  qplan_pack_options options = pack_options(target.c_str());
+  options.no_cost_gate = 1;
+  size_t layers = 0;
+  for (const auto& [model, cases] : golden_cases("C")) {
+    if (!model.starts_with("seanet/conv")) continue;
+    const std::vector<uint8_t> plan = pack_bytes(read_bytes(model_path(model)), model.c_str(), options);
+    run_on_device(model, config, plan, cases);
+    ++layers;
+  }
+  if (layers == 0) GTEST_SKIP() << kNoDataDirectory;
+  EXPECT_EQ(layers, 11u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EthosuInt16Layers,
+                         ::testing::Values("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256",
+                                           "ethos-u65-256", "ethos-u65-512"),
+                         [](const auto& config) { return as_test_name(config.param); });
 
 INSTANTIATE_TEST_SUITE_P(All, EthosuNetworks,
                          ::testing::Combine(::testing::ValuesIn(golden_models()),

@@ -32,9 +32,10 @@ uint64_t estimated_weight_bytes(const Config& config, const Kernel& k) {
   if (k.kind == KernelKind::kDepthwise) {
     ordered *= (taps + 3) / 4 * 4;
   } else if (k.is_part_kernel_first) {
-    ordered *= (taps + 3) / 4 * 4 * round_up(inputs, kIfmUnitDepth);
+    const uint64_t group = k.ifm.bits == 16 ? 2 : 4;
+    ordered *= (taps + group - 1) / group * group * round_up(inputs, kIfmUnitDepth);
   } else {
-    ordered *= taps * round_up(inputs, kIfmStepDepth);
+    ordered *= taps * round_up(inputs, k.ifm.bits == 16 ? 16 : kIfmStepDepth);
   }
   return weights + (ordered - weights) / 4;
 }

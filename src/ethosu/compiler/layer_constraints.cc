@@ -1,6 +1,7 @@
 // Under which conditions the device computes a layer of weights, to the bit: rows of docs/supported_ops.md.
 #include <algorithm>
 
+#include "kernels/numeric/requantize.h"
 #include "src/ethosu/compiler/constraints.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -13,16 +14,41 @@ using layer::QuantizedLayer;
 
 constexpr int64_t kMaxMagnitude = 255;  // of a weight less its zero point
 constexpr int64_t kMaxWindow = 64, kMaxTaps = 4096;
+constexpr int32_t kAccumulatorBitsInt16 = 40;
 constexpr int64_t kMaxPadBefore = 127, kMaxPadAfter = 128;
+constexpr int64_t kMaxChannelsInt16 = 64;  // of a depthwise layer, whose work grows with their square
 
-Constraint dtypes(const std::string& prefix) {
-  return {prefix + "dtype", "input, output and weights are int8 or uint8", kQuantizeInt8,
-          [](const Candidate& c) -> std::string {
+Constraint dtypes(const std::string& prefix, bool takes_int16) {
+  return {prefix + "dtype",
+          takes_int16 ? "weights are int8 or uint8; input and output are int8 or uint8, or both int16"
+                      : "input, output and weights are int8 or uint8",
+          kQuantizeInt8, [takes_int16](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
-            if (is_8_bit(layer.input_dtype) && is_8_bit(layer.output_dtype) && is_8_bit(layer.weight_dtype))
-              return "";
+            const bool are_8_bit = is_8_bit(layer.input_dtype) && is_8_bit(layer.output_dtype);
+            const bool are_int16 = layer.input_dtype == ir::kInt16 && layer.output_dtype == ir::kInt16;
+            if (is_8_bit(layer.weight_dtype) && (are_8_bit || (takes_int16 && are_int16))) return "";
             return cat("input ", layer.input_dtype, ", weights ", layer.weight_dtype, ", output ",
                        layer.output_dtype);
+          }};
+}
+
+// Accumulators of 32 bits are rounded twice. No stream of Arm's compiler shows whether the device does so
+// after sums of 40 bits, which it makes of 16-bit inputs.
+Constraint int16(const std::string& prefix) {
+  return {prefix + "int16", "int16: accumulators of int64; zero points of 0; the border's value is 0",
+          "convert the model with a bias of int64, the default of TFLite's converter for int16 activations",
+          [](const Candidate& c) -> std::string {
+            const QuantizedLayer& layer = c.layer();
+            if (layer.input_dtype != ir::kInt16) return "";
+            if (layer.accumulator_dtype() != ir::kInt64)
+              return cat("accumulators of ", layer.accumulator_dtype());
+            if (layer.input_zero_point && *layer.input_zero_point != 0)
+              return cat("the input's zero point is ", *layer.input_zero_point);
+            if (layer.output_zero_point && *layer.output_zero_point != 0)
+              return cat("the output's zero point is ", *layer.output_zero_point);
+            if (layer.padding && !layer.padding->is_empty() && layer.padding->value.value_or(0) != 0)
+              return cat("the border's value is ", *layer.padding->value);
+            return "";
           }};
 }
 
@@ -78,12 +104,20 @@ Constraint weight_range(const std::string& prefix) {
           }};
 }
 
+// What an accumulator's magnitude must be below, under the multiplier of its channel. One of 64 bits is
+// scaled once; its low 32 bits are the result.
+int64_t accumulator_limit(const QuantizedLayer& layer, const QuantizedMultiplier& m) {
+  if (layer.accumulator_dtype() != ir::kInt64) return (int64_t{1} << 31) >> std::clamp(m.shift, 0, 31);
+  return int64_t{1} << std::clamp(31 - m.shift, 0, kAccumulatorBitsInt16 - 1);
+}
+
 // The sums of products of one sign, whatever the order in which the device adds them.
 Constraint bound() {
   return {
       "ethosu.requantize.bound",
       "every accumulator, in any order of its sums and shifted left by its multiplier's exponent, is below "
-      "2^31 for any input; proved from weights and bias",
+      "2^31 for any input; of int16, where its multiplier shifts it right, below 2^39; proved from weights "
+      "and bias",
       "smaller weights or a bias within the range; nothing to change for most models",
       [](const Candidate& c) -> std::string {
         const QuantizedLayer& layer = c.layer();
@@ -92,7 +126,10 @@ Constraint bound() {
         const std::vector<QuantizedMultiplier> multipliers = layer.multipliers();
         for (size_t o = 0; o < bounds.size(); ++o) {
           const QuantizedMultiplier& m = multipliers[multipliers.size() == 1 ? 0 : o];
-          const int64_t limit = (int64_t{1} << 31) >> std::clamp(m.shift, 0, 31);
+          if (layer.accumulator_dtype() == ir::kInt64 && m.shift > kMaxWideShift)
+            return cat("the multiplier of channel ", o, " is 2^", m.shift - 1, " or more, limit 2^",
+                       kMaxWideShift);
+          const int64_t limit = accumulator_limit(layer, m);
           const int64_t magnitude = std::max(bounds[o].most, -bounds[o].least);
           if (magnitude < limit) continue;
           return cat("the accumulator of channel ", o, " may reach ", magnitude, ", limit ", limit);
@@ -171,14 +208,22 @@ Constraint extent(const std::string& prefix) {
           }};
 }
 
-Rows common(const std::string& prefix) {
-  return {dtypes(prefix), constants(prefix), layout(prefix), weight_range(prefix),
-          batch(prefix),  extent(prefix),    contract(),     accumulator_zero_point(),
-          bound()};
+Rows common(const std::string& prefix, bool takes_int16) {
+  Rows rows = {dtypes(prefix, takes_int16),
+               constants(prefix),
+               layout(prefix),
+               weight_range(prefix),
+               batch(prefix),
+               extent(prefix),
+               contract(),
+               accumulator_zero_point(),
+               bound()};
+  if (takes_int16) rows.push_back(int16(prefix));
+  return rows;
 }
 
 Rows windowed(const std::string& prefix) {
-  Rows rows = common(prefix);
+  Rows rows = common(prefix, true);
   append(&rows, {padding(prefix), window(prefix), strides(prefix)});
   return rows;
 }
@@ -208,12 +253,20 @@ Rows depthwise_constraints() {
                     const layer::Geometry& g = c.layer().geometry;
                     return g.out_c == g.in_c ? "" : cat(g.out_c, " output channels of ", g.in_c);
                   }});
+  rows.push_back({prefix + "channels",
+                  cat("int16: at most ", kMaxChannelsInt16,
+                      " channels; the device computes an ordinary convolution with zeros among its weights"),
+                  kNothingToChange, [](const Candidate& c) -> std::string {
+                    const int64_t channels = c.layer().geometry.in_c;
+                    if (c.layer().input_dtype != ir::kInt16 || channels <= kMaxChannelsInt16) return "";
+                    return cat(channels, " channels");
+                  }});
   return rows;
 }
 
 Rows conv2d_transpose_constraints() {
   const std::string prefix = "ethosu.conv2d_transpose.";
-  Rows rows = common(prefix);
+  Rows rows = common(prefix, false);
   rows.push_back({prefix + "stride",
                   "strides of 2, or of 1, along both axes; an axis of one element has none", kNothingToChange,
                   [](const Candidate& c) -> std::string {
@@ -243,7 +296,7 @@ Rows conv2d_transpose_constraints() {
 
 Rows dense_constraints() {
   const std::string prefix = "ethosu.dense.";
-  Rows rows = common(prefix);
+  Rows rows = common(prefix, true);
   rows.push_back({prefix + "shape", "at most three axes beside those of extent 1 in front", kNothingToChange,
                   [](const Candidate& c) -> std::string {
                     const ir::TensorType& data = c.function().type(c.layer().nodes.product->operands[0]);

@@ -52,6 +52,15 @@ void turn_window(size_t inputs, std::vector<int16_t>* weights, size_t count) {
     std::reverse(tap, tap + static_cast<int64_t>(inputs));
 }
 
+// The device's depthwise convolution of 16-bit elements is not known: an ordinary one, whose weights are 0
+// for the other channels, gives the same sums.
+void append_diagonal(const layer::LayerWeights& from, size_t output, std::vector<int16_t>* weights) {
+  for (size_t tap = 0; tap < from.num_k; ++tap) {
+    for (size_t input = 0; input < from.num_o; ++input)
+      weights->push_back(input == output ? static_cast<int16_t>(from(output, tap)) : int16_t{0});
+  }
+}
+
 // What the layer is, without what its readers and writers are.
 struct LayerData {
   std::string name;
@@ -102,7 +111,10 @@ LayerData read_data(const Candidate& c) {
   (void)need(data.name, from.wide_channel_bias());
   const layer::Geometry g = from.unpadded_geometry();
   Kernel& k = data.kernel;
-  k.kind = g.is_depthwise() ? KernelKind::kDepthwise : KernelKind::kConv;
+  const bool is_int16 = from.input_dtype == ir::kInt16;
+  k.kind = g.is_depthwise() && !is_int16 ? KernelKind::kDepthwise : KernelKind::kConv;
+  k.is_acc40 = is_int16;
+  k.rounding = is_int16 ? Rounding::kNatural : Rounding::kDouble;
   if (is_transposed(from)) {
     set_transposed_window(data.name, g, &k);
   } else {
@@ -113,16 +125,21 @@ LayerData read_data(const Candidate& c) {
   k.ifm.zero_point = device_zero_point(from) - ifm_offset;
   k.ofm.zero_point = need(data.name, from.output_zero_point) - ofm_offset;
   k.min = from.clamp.min - ofm_offset, k.max = from.clamp.max - ofm_offset;
-  data.in_c = static_cast<uint32_t>(g.is_depthwise() ? 1 : g.in_c);
-  data.weights.reserve(weights.num_o * weights.num_k);
+  data.in_c = static_cast<uint32_t>(k.kind == KernelKind::kDepthwise ? 1 : g.in_c);
+  data.weights.reserve(weights.num_o * static_cast<size_t>(g.taps()) * data.in_c);
   for (size_t o = 0; o < weights.num_o; ++o) {
+    if (g.is_depthwise() && is_int16) {
+      append_diagonal(weights, o, &data.weights);
+      continue;
+    }
     for (size_t i = 0; i < weights.num_k; ++i) data.weights.push_back(static_cast<int16_t>(weights(o, i)));
     if (is_transposed(from)) turn_window(data.in_c, &data.weights, weights.num_k);
   }
   const std::vector<int64_t> bias = device_bias(from);
   const std::vector<QuantizedMultiplier> multipliers = from.multipliers();
   for (size_t o = 0; o < weights.num_o; ++o) {
-    const Scale scale = scale_of(multipliers[multipliers.size() == 1 ? 0 : o]);
+    const QuantizedMultiplier& multiplier = multipliers[multipliers.size() == 1 ? 0 : o];
+    const Scale scale = is_int16 ? reduced_scale_of(multiplier) : scale_of(multiplier);
     data.entries.push_back({bias[o], scale.multiplier, scale.shift});
   }
   return data;
@@ -139,6 +156,7 @@ void add_core(const UnitContext& context, const LayerData& data, uint32_t first,
   order.block_d = k->cores == 1 ? k->block_d : (k->block_d + 1 - core) / 2;
   order.unit_d = context.config.unit_d;
   order.is_part_kernel_first = k->is_part_kernel_first;
+  order.is_ifm16 = k->ifm.bits == 16;
   std::vector<int16_t> ordered;
   visit_weights(order, [&](uint32_t o, uint32_t ky, uint32_t kx, uint32_t i) {
     const bool is_inside = o < order.outputs && ky < order.taps_h && i < order.inputs;

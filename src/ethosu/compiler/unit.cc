@@ -127,6 +127,12 @@ Scale scale_of(const QuantizedMultiplier& multiplier) {
   return {static_cast<uint32_t>(multiplier.multiplier), static_cast<uint32_t>(31 - multiplier.shift)};
 }
 
+Scale reduced_scale_of(const QuantizedMultiplier& multiplier) {
+  const Scale whole = scale_of(multiplier);
+  if (whole.multiplier == 0) return whole;
+  return {std::min((whole.multiplier + (1u << 15)) >> 16, 0x7fffu), whole.shift - 16};
+}
+
 float scale_operand(const Candidate& c, const ir::Node& node, size_t operand) {
   return scalar<float>(c, node, operand);
 }

@@ -128,6 +128,8 @@ constexpr int32_t kSignOffset = 128;
 Kernel sign_copy_kernel(const FeatureMap& from, const FeatureMap& to);
 // shift: positive to the left.
 Scale scale_of(const QuantizedMultiplier& multiplier);
+// With a multiplier of 16 bits, as accumulators of 64 bits are scaled, rounded once.
+Scale reduced_scale_of(const QuantizedMultiplier& multiplier);
 
 // A constant operand; the constraints demand that it is one number.
 float scale_operand(const Candidate& c, const ir::Node& node, size_t operand);

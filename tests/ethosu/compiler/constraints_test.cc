@@ -40,18 +40,20 @@ struct Conv {
   int64_t num_weights = 4 * 3 * 3 * 4, num_o = 4;
   std::string value = "1", bias = "0", out = "int8", contract = "tfl2", accumulator_zero_point = "0";
   std::string weight_dtype = "int8", weight_zero_point = "0";
+  std::string zero_point = "3", accumulator = "int32", out_scale = "1f", out_zero_point = "0";
 };
 
 std::set<std::string> verdict(const Conv& c) {
   return verdict("%x: Tensor[(" + c.in + "), " + c.dtype + "]",
                  "  %0 = qnn.conv2d(%x, const(Tensor[(" + c.weight + "), " + c.weight_dtype + "], [" +
-                     repeated(c.value, c.num_weights) + "]), 3, " + c.weight_zero_point + ", 0.5f, 0.5f, " +
-                     c.attrs +
-                     ", data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %1 = nn.bias_add(%0, "
-                     "const(Tensor[(" +
-                     std::to_string(c.num_o) + "), int32], [" + repeated(c.bias, c.num_o) +
-                     "]), axis=3);\n  %2 = qnn.requantize(%1, 0.25f, " + c.accumulator_zero_point +
-                     ", 1f, 0, out_dtype=\"" + c.out + "\", contract=\"" + c.contract + "\");\n  %2\n");
+                     repeated(c.value, c.num_weights) + "]), " + c.zero_point + ", " + c.weight_zero_point +
+                     ", 0.5f, 0.5f, " + c.attrs +
+                     ", data_layout=\"NHWC\", kernel_layout=\"OHWI\", out_dtype=\"" + c.accumulator +
+                     "\");\n  %1 = nn.bias_add(%0, const(Tensor[(" + std::to_string(c.num_o) + "), " +
+                     c.accumulator + "], [" + repeated(c.bias, c.num_o) +
+                     "]), axis=3);\n  %2 = qnn.requantize(%1, 0.25f, " + c.accumulator_zero_point + ", " +
+                     c.out_scale + ", " + c.out_zero_point + ", out_dtype=\"" + c.out + "\", contract=\"" +
+                     c.contract + "\");\n  %2\n");
 }
 
 using Ids = std::set<std::string>;
@@ -102,6 +104,60 @@ TEST(EthosuConv2d, EachConditionIsAReason) {
 TEST(EthosuConv2d, TheBoundIsProvedFromWeightsAndBias) {
   EXPECT_EQ(verdict({.bias = std::to_string(INT32_MAX - 36 * 124)}), Ids{"qplan.qconv2d"});
   EXPECT_EQ(verdict({.bias = std::to_string(INT32_MAX - 36 * 124 + 1)}), Ids{"ethosu.requantize.bound"});
+}
+
+// Layers of int16 with accumulators of 64 bits.
+Conv int16(const std::string& attrs = "padding=[1, 1, 1, 1]") {
+  Conv c;
+  c.dtype = c.out = "int16", c.accumulator = "int64", c.zero_point = "0", c.attrs = attrs;
+  return c;
+}
+
+TEST(EthosuInt16, ConditionsAreReasons) {
+  EXPECT_EQ(verdict(int16()), Ids{"qplan.qconv2d"});
+  Conv c = int16();
+  c.accumulator = "int32";
+  EXPECT_EQ(verdict(c), Ids{"ethosu.conv2d.int16"});
+  c = int16();
+  c.zero_point = "1";
+  EXPECT_EQ(verdict(c), Ids{"ethosu.conv2d.int16"});
+  c = int16();
+  c.out_zero_point = "1";
+  EXPECT_EQ(verdict(c), Ids{"ethosu.conv2d.int16"});
+  EXPECT_EQ(verdict(int16("padding=[1, 1, 1, 1], pad_value=4")), Ids{"ethosu.conv2d.int16"});
+  c = int16();
+  c.dtype = "int8", c.accumulator = "int32";
+  EXPECT_EQ(verdict(c), Ids{"ethosu.conv2d.dtype"});
+}
+
+TEST(EthosuInt16, DepthwiseLayersHaveAtMost64Channels) {
+  const auto of = [](const std::string& channels, int64_t count) {
+    Conv c = int16("padding=[1, 1, 1, 1], groups=" + channels);
+    c.in = "1, 8, 8, " + channels, c.weight = channels + ", 3, 3, 1";
+    c.num_weights = 9 * count, c.num_o = count;
+    return verdict(c);
+  };
+  EXPECT_EQ(of("64", 64), Ids{"qplan.qdepthwise"});
+  EXPECT_EQ(of("65", 65), Ids{"ethosu.depthwise.channels"});
+}
+
+// 36 weights of 1 and inputs from -2^15: sums from -36 * 2^15, and the bias.
+TEST(EthosuInt16, TheBoundIsThatOfTheAccumulatorOrOfTheResult) {
+  constexpr int64_t kSums = 36 << 15;
+  const auto of = [](int64_t bias, const std::string& out_scale) {
+    Conv c = int16();
+    c.bias = std::to_string(bias), c.out_scale = out_scale;
+    return verdict(c);
+  };
+  // A multiplier of 2^-10: 40 bits are the limit.
+  EXPECT_EQ(of(kSums + 1 - (int64_t{1} << 39), "256f"), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(of(kSums - (int64_t{1} << 39), "256f"), Ids{"ethosu.requantize.bound"});
+  // A multiplier of 1, which is 0.5 * 2: the result may have 31 bits.
+  EXPECT_EQ(of(kSums + 1 - (int64_t{1} << 30), "0.25f"), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(of(kSums - (int64_t{1} << 30), "0.25f"), Ids{"ethosu.requantize.bound"});
+  // 2^6 and 2^7.
+  EXPECT_EQ(of(0, "0.00390625f"), Ids{"qplan.qconv2d"});
+  EXPECT_EQ(of(0, "0.001953125f"), Ids{"ethosu.requantize.bound"});
 }
 
 std::set<std::string> add(const std::string& rhs, const std::string& scales,

@@ -3,6 +3,7 @@
 // $QPLAN_ETHOSU_LAYERS sets how many (default 60; each on three configurations).
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -43,12 +44,22 @@ class Network {
       convolution(false, window, window, channels,
                   window_text(window, window, {stride, stride, 1, 1}, {pad, pad, pad, pad}));
   }
+  // Layers of int16 with biases of int64, in which are all magnitudes that the device's accumulators hold.
+  static Network of_int16(uint64_t seed) {
+    Network network(seed, {});
+    network.is_int16_ = true;
+    network.params_ = "%x: Tensor[(1, 12, 12, 8), int16]";
+    for (int64_t i = network.pick(1, 3); i > 0; --i) network.add_int16_layer();
+    return network;
+  }
   std::string text() const { return "def @main(" + params_ + ") {\n" + body_ + "  " + value_ + "\n}\n"; }
 
  private:
   int64_t pick(int64_t low, int64_t high) { return random_.integers<int64_t>(1, low, high)[0]; }
-  std::string dtype() const { return is_unsigned_ ? "uint8" : "int8"; }
-  std::string zero_point() { return std::to_string(is_unsigned_ ? pick(0, 255) : pick(-128, 127)); }
+  std::string dtype() const { return is_int16_ ? "int16" : is_unsigned_ ? "uint8" : "int8"; }
+  std::string zero_point() {
+    return is_int16_ ? "0" : std::to_string(is_unsigned_ ? pick(0, 255) : pick(-128, 127));
+  }
   std::string number() {
     // Powers are spread evenly.
     const double value =
@@ -75,8 +86,15 @@ class Network {
   }
   void maybe_clip() {
     if (pick(0, 2) == 0)
-      emit("clip(" + value_ + ", a_min=" + (is_unsigned_ ? "10f" : "-100f") +
-           ", a_max=" + (is_unsigned_ ? "200f" : "90f") + ")");
+      emit("clip(" + value_ + ", a_min=" +
+           (is_int16_      ? "-20000f"
+            : is_unsigned_ ? "10f"
+                           : "-100f") +
+           ", a_max=" +
+           (is_int16_      ? "15000f"
+            : is_unsigned_ ? "200f"
+                           : "90f") +
+           ")");
   }
 
   void add_layer() {
@@ -246,7 +264,7 @@ class Network {
     const int64_t kh = pick(1, std::min<int64_t>(h_ + 1, 5)), kw = pick(1, std::min<int64_t>(w_ + 1, 9));
     // Channels by 16 may be in bricks.
     const int64_t out = is_depthwise ? c_ : pick(0, 2) == 0 ? 16 * pick(2, 4) : pick(1, 50);
-    convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true), pick(0, 3) == 0);
+    convolution(is_depthwise, kh, kw, out, window(kh, kw, 4, true), pick(0, 3) == 0 && !is_int16_);
   }
   // is_mixed: from uint8 to int8, or the other way.
   void convolution(bool is_depthwise, int64_t kh, int64_t kw, int64_t out, const std::string& window_text,
@@ -263,16 +281,33 @@ class Network {
     const std::string weight_scale = is_per_channel ? scales(out) : scale();
     std::string attributes = window_text + (is_depthwise ? ", groups=" + std::to_string(c_) : "");
     if (op == "qnn.conv2d") attributes += ", data_layout=\"NHWC\", kernel_layout=\"OHWI\"";
+    if (is_int16_) attributes += ", out_dtype=\"int64\"";
     emit(op + "(" + value_ + ", " + weights + ", " + in_zero_point + ", " +
          (is_unsigned_ ? zero_point() : "0") + ", " + in_scale + ", " + weight_scale + ", " + attributes +
          ", name=\"layer" + std::to_string(count_) + "\")");
-    emit("nn.bias_add(" + value_ + ", " + constant(std::to_string(out), "int32", out, -40000, 40000) +
-         ", axis=3)");
+    end_layer(out, is_per_channel, out_zero_point);
+  }
+  // Bias, requantisation, clip.
+  void end_layer(int64_t out, bool is_per_channel, const std::string& out_zero_point) {
+    const int64_t bias = is_int16_ ? int64_t{1} << pick(4, 38) : 40000;
+    emit("nn.bias_add(" + value_ + ", " +
+         constant(std::to_string(out), is_int16_ ? "int64" : "int32", out, -bias, bias) + ", axis=3)");
     const std::string product = is_per_channel ? scales(out) : scale();
-    emit("qnn.requantize(" + value_ + ", " + product + ", 0, " + std::to_string(pick(1, 400)) + "f, " +
-         out_zero_point + ", out_dtype=\"" + dtype() + "\", axis=3, contract=\"tfl2\")");
+    const std::string out_scale = is_int16_ ? std::to_string(std::ldexp(1.0, static_cast<int>(pick(-6, 22))))
+                                            : std::to_string(pick(1, 400));
+    emit("qnn.requantize(" + value_ + ", " + product + ", 0, " + out_scale + "f, " + out_zero_point +
+         ", out_dtype=\"" + dtype() + "\", axis=3, contract=\"tfl2\")");
     c_ = out;
     maybe_clip();
+  }
+  void add_int16_layer() {
+    const int64_t kind = pick(0, 3);
+    if (kind < 3) return convolution(kind == 2);
+    const int64_t out = pick(1, 40);
+    emit("qnn.dense(" + value_ + ", " +
+         constant(std::to_string(out) + ", " + std::to_string(c_), "int8", out * c_, -127, 127) + ", 0, 0, " +
+         scale() + ", " + scale() + ", out_dtype=\"int64\")");
+    end_layer(out, pick(0, 1) == 0, "0");
   }
 
   void pool(const std::string& head, const std::string& tail) {
@@ -313,7 +348,7 @@ class Network {
   }
 
   Random random_;
-  bool is_unsigned_ = false;
+  bool is_unsigned_ = false, is_int16_ = false;
   int64_t h_ = 1, w_ = 1, c_ = 1;
   int64_t count_ = 0;
   std::string params_, body_, value_;
@@ -417,6 +452,24 @@ TEST(EthosuRandomLayers, GiveTheReferencesBytesWithoutAHazard) {
             << " of them a few rows at a time, " << counts.copies << " copies of weights\n";
   EXPECT_GT(counts.placed, 2 * num_layers());
   EXPECT_GT(counts.in_rows, num_layers() / 6);
+  EXPECT_GT(counts.copies, 0u);
+}
+
+TEST(EthosuInt16Layers, GiveTheReferencesBytesWithoutAHazard) {
+  Counts counts;
+  constexpr const char* kMemories[] = {"", ",sram=1", ",sram=8K", ",sram=64K"};
+  for (size_t seed = 1; seed <= num_layers(); ++seed) {
+    const std::string text = Network::of_int16(seed).text();
+    for (size_t i = 0; i < 3; ++i) {
+      const Config& config = kConfigs[(seed + 2 * i + i / 2) % kNumConfigs];
+      run(text, config.name + std::string(kMemories[(i + seed) % 4]), seed, &counts);
+      if (HasFatalFailure()) return;
+    }
+  }
+  std::cout << counts.regions << " regions with " << counts.placed << " operators on the device, "
+            << counts.in_rows << " of them a few rows at a time, " << counts.copies << " copies of weights\n";
+  EXPECT_GT(counts.placed, 3 * num_layers());
+  EXPECT_GT(counts.in_rows, 0u);
   EXPECT_GT(counts.copies, 0u);
 }
 
