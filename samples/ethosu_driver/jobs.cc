@@ -6,9 +6,6 @@
 namespace qplan::ethosu::shim {
 namespace {
 
-// Arm's driver puts its fast memory here, if ethosu_init was given some.
-constexpr uint32_t kFastMemory = 2;
-
 RegionKind kind_of(const BlobRegion& region) { return static_cast<RegionKind>(region.kind); }
 
 // ---- binds ----
@@ -94,8 +91,9 @@ void copy_parts(const Device& device, const Program& program, uint32_t usage) {
   }
 }
 
-// Whether nothing but the device uses the region.
+// Whether nothing but the device uses the region, if it has any bytes.
 bool is_scratch_alone(const Blob& blob, uint32_t r) {
+  if (blob_region(blob, r).bytes == 0) return true;
   if (kind_of(blob_region(blob, r)) == RegionKind::kConstants) return false;
   for (uint32_t s = 0; s < blob.header.num_slots; ++s) {
     const BlobSlot slot = blob_slot(blob, s);
@@ -124,7 +122,7 @@ qplan_npu_status start(Device* device, Program* program, qplan_npu_reason* why) 
   ethosu_driver* const driver = reserve();
   if (driver == nullptr)
     return refuse(why, QPLAN_NPU_E_BUSY, 0, 0, "ethos-u: all devices of Arm's driver are in use");
-  const uint64_t fast = job.address[kFastMemory];
+  const uint64_t fast = job.address[kFastMemoryRegion];
   if (ethosu_invoke_async(driver, blob.bytes + blob.header.payload_offset,
                           static_cast<int>(blob.header.payload_bytes), job.address, job.bytes,
                           static_cast<int>(blob.header.num_regions), nullptr) < 0) {
@@ -132,12 +130,12 @@ qplan_npu_status start(Device* device, Program* program, qplan_npu_reason* why) 
     return refuse(why, QPLAN_NPU_E_ILLEGAL, 0, 0,
                   "ethos-u: Arm's driver refused the payload; its log says why");
   }
-  if (blob.header.num_regions > kFastMemory && job.address[kFastMemory] != fast &&
-      !is_scratch_alone(blob, kFastMemory)) {
+  if (blob.header.num_regions > kFastMemoryRegion && job.address[kFastMemoryRegion] != fast &&
+      !is_scratch_alone(blob, kFastMemoryRegion)) {
     release(driver);  // which stops the job
     return refuse(why, QPLAN_NPU_E_UNSUPPORTED, 0, 0,
-                  "ethos-u: Arm's driver puts its fast memory in the place of region 2; call ethosu_init "
-                  "without fast memory");
+                  "ethos-u: Arm's driver puts its fast memory in the place of region 2, which the program "
+                  "needs; call ethosu_init without fast memory");
   }
   job.reserved = driver;
   return QPLAN_NPU_OK;

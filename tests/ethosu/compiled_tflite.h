@@ -81,8 +81,10 @@ inline ArmProgram arm_program(const std::vector<uint8_t>& source, const Config& 
   for (uint32_t r = 0; r < blob.header.num_regions; ++r) {
     const BlobRegion region = blob_region(blob, r);
     places.push_back(program.memory_bytes);
+    // Another region of constants has no bytes.
     if (region.kind == static_cast<uint32_t>(RegionKind::kConstants)) {
-      program.constants.assign(bytes + region.data_offset, bytes + region.data_offset + region.bytes);
+      if (r == 0)
+        program.constants.assign(bytes + region.data_offset, bytes + region.data_offset + region.bytes);
     } else {
       program.memory_bytes += (region.bytes + 15) / 16 * 16;
     }

@@ -228,6 +228,7 @@ class RegionCompiler {
                                     std::max(placement_.scratch_bytes, room));
     }
     for (const WeightCopy& copy : copies) placement_.grow_scratch(copy.offset + copy.bytes);
+    if (config_.is_u65) pointers_ = placement_.make_room_for_fast_memory();
     std::map<size_t, size_t> first;  // operation of a unit
     for (size_t i = operations_.size(); i-- > 0;) first[operations_[i].unit] = i;
     visit_stream(
@@ -288,8 +289,24 @@ class RegionCompiler {
     target::UnitCycles& cycles = cycles_of(plan_.units[planned.unit]);
     const uint64_t before = stream_.cycles();
     label(cycles.name, planned.is_in_cascade ? kMaxLabels / 2 : kMaxLabels);
-    stream_.add(operation);
+    stream_.add(with_pointers(operation));
     cycles.cycles += stream_.cycles() - before;
+  }
+
+  // The operation with base pointers in the place of the placement's regions.
+  Kernel with_pointers(Kernel kernel) const {
+    for (FeatureMap* const map : {&kernel.ifm, &kernel.ifm2, &kernel.ofm})
+      map->region = pointers_[map->region];
+    for (uint32_t core = 0; core < kernel.cores; ++core) {
+      for (ByteRange* const range : {&kernel.weights[core], &kernel.scales[core]})
+        range->region = pointers_[range->region];
+    }
+    return kernel;
+  }
+  Transfer with_pointers(Transfer transfer) const {
+    transfer.from.region = pointers_[transfer.from.region];
+    if (!transfer.to_shram) transfer.to.region = pointers_[transfer.to.region];
+    return transfer;
   }
 
   // Once for operations of one name that follow each other; beyond so many labels there are no more.
@@ -356,6 +373,7 @@ class RegionCompiler {
   RegionPlan plan_;
   std::vector<Cascade> cascades_;
   Placement placement_;
+  Placement::BasePointers pointers_ = {0, 1, 2, 3, 4, 5, 6, 7};
   ConstantData drafts_;  // of all operations that were thought of
   std::vector<PlannedOperation> operations_;
   std::map<std::pair<size_t, size_t>, ByteRange> weights_;  // of units' slices, in constants_

@@ -62,6 +62,25 @@ void Placement::grow_scratch(uint64_t bytes) {
   }
 }
 
+Placement::BasePointers Placement::make_room_for_fast_memory() {
+  BasePointers pointers;
+  std::iota(pointers.begin(), pointers.end(), 0u);
+  // An arena has inputs and outputs in it; it is the only region beside the constants.
+  if (regions.size() <= kFastMemoryRegion) return pointers;
+  std::vector<BlobRegion> moved = regions;
+  if (scratch_bytes > 0) {
+    std::swap(pointers[kScratch], pointers[kFastMemoryRegion]);
+  } else {
+    for (uint32_t r = kFastMemoryRegion; r < regions.size(); ++r) pointers[r] = r + 1;
+    moved.push_back({});
+    moved[kFastMemoryRegion] = region_of(RegionKind::kConstants, 0);
+  }
+  for (size_t r = 0; r < regions.size(); ++r) moved[pointers[r]] = regions[r];
+  for (BlobSlot& slot : slots) slot.region = pointers[slot.region];
+  regions = std::move(moved);
+  return pointers;
+}
+
 Placement place_values(const RegionPlan& plan, uint64_t constant_bytes) {
   Placement result;
   result.places.resize(plan.values.size());

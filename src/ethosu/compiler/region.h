@@ -2,6 +2,7 @@
 #ifndef QPLAN_SRC_ETHOSU_COMPILER_REGION_H_
 #define QPLAN_SRC_ETHOSU_COMPILER_REGION_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -75,6 +76,11 @@ struct Placement {
 
   // Where there is some.
   void grow_scratch(uint64_t bytes);
+
+  // A base pointer for each region, by which regions and slots go from then on. What Arm's driver puts its
+  // fast memory in the place of is scratch memory that no slot copies to, or has no bytes.
+  using BasePointers = std::array<uint32_t, kMaxRegions>;
+  BasePointers make_room_for_fast_memory();
 };
 // The lowest place for so many bytes beside ranges [begin, end) in any order, at a multiple of 16.
 uint64_t first_gap(std::vector<std::pair<uint64_t, uint64_t>> taken, uint64_t bytes);

@@ -44,6 +44,8 @@ static_assert(sizeof(BlobHeader) == 72, "the layout is a file format");
 
 enum class RegionKind : uint32_t { kConstants = 0, kBound = 1, kArena = 2 };
 const char* region_kind_name(RegionKind kind);
+// The region that Arm's driver puts its fast memory in the place of, where it was given some.
+constexpr uint32_t kFastMemoryRegion = 2;
 struct BlobRegion {
   uint32_t kind;
   uint32_t

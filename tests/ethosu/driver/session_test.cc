@@ -1,6 +1,9 @@
 // Sessions over the driver for Arm's core driver: networks, in place; devices that fail.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
 #include "tests/ethosu/compiled_model.h"
 #include "tests/ethosu/driver/core_device.h"
 #include "tests/models/model_session.h"
@@ -142,18 +145,60 @@ TEST(EthosuCoreDriver, ArmsDriverGetsTheAddressesThatTheCpuUses) {
   EXPECT_LT(f.device.most_bytes(), 1024u) << "in place";
 }
 
+// As if ethosu_init had been given it.
+std::span<uint8_t> give_fast_memory(size_t bytes) {
+  alignas(16) static uint8_t fast[1 << 20];
+  std::fill_n(fast, bytes, uint8_t{0xa5});
+  fake_ethosu()->fast_memory = reinterpret_cast<uintptr_t>(fast);
+  fake_ethosu()->fast_bytes = bytes;
+  return std::span(fast, bytes);
+}
+
+TEST(EthosuCoreDriver, TheScratchMemoryOfAU65IsTheFastMemoryOfArmsDriver) {
+  for (const std::string config : {"ethos-u65-256", "ethos-u65-512"}) {
+    SCOPED_TRACE(config);
+    CoreDevice device(config);
+    ModelSession session(digits_plan(config), QPLAN_ISA_AUTO, 1, device.config());
+    const std::span<uint8_t> fast = give_fast_memory(16384);
+    EXPECT_EQ(session.run({digit("input")}).at(0), digit("output"));
+    expect_all_on_device(&session, 1);
+    EXPECT_GT(std::ranges::count_if(fast, [](uint8_t byte) { return byte != 0xa5; }), 1000);
+    // Less than the program needs.
+    (void)give_fast_memory(16);
+    EXPECT_EQ(session.run({digit("input")}).at(0), digit("output"));
+    EXPECT_STREQ(region_of(&session).text, "ethos-u: Arm's driver refused the payload; its log says why");
+  }
+}
+
+// One kernel reads two inputs: the third tensor would be where Arm's driver has its fast memory.
+TEST(EthosuCoreDriver, AProgramWithoutScratchMemoryLeavesTheFastMemoryAlone) {
+  const std::string text =
+      "def @main(%x: Tensor[(1, 4, 4, 16), int8], %y: Tensor[(1, 4, 4, 16), int8]) {\n"
+      "  %0 = maximum(%x, %y);\n  %0\n}\n";
+  for (const std::string config : {"ethos-u65-256", "ethos-u65-512"}) {
+    SCOPED_TRACE(config);
+    CoreDevice device(config);
+    const std::string target = config + ", cpu";
+    qplan_pack_options options = qplan::testing::pack_options(target.c_str());
+    options.no_cost_gate = 1;
+    ModelSession session(pack_bytes(Bytes(text.begin(), text.end()), "net.relay", options), QPLAN_ISA_AUTO, 1,
+                         device.config());
+    const std::span<uint8_t> fast = give_fast_memory(16384);
+    EXPECT_EQ(session.run({Bytes(256, 3), Bytes(256, 5)}).at(0), Bytes(256, 5));
+    expect_all_on_device(&session, 1);
+    EXPECT_EQ(std::ranges::count(fast, 0xa5), std::ssize(fast));
+  }
+}
+
 TEST(EthosuCoreDriver, FastMemoryInThePlaceOfAnInputIsRefused) {
   Failing f;
-  alignas(16) static uint8_t fast[1 << 20];
-  fake_ethosu()->fast_memory = reinterpret_cast<uintptr_t>(fast);
-  fake_ethosu()->fast_bytes = sizeof(fast);
-  EXPECT_EQ(f.text_of_fallback(),
-            "ethos-u: Arm's driver puts its fast memory in the place of region 2; call ethosu_init without "
-            "fast memory");
-  fake_ethosu()->fast_bytes = 16;
+  (void)give_fast_memory(1 << 20);
+  EXPECT_EQ(
+      f.text_of_fallback(),
+      "ethos-u: Arm's driver puts its fast memory in the place of region 2, which the program needs; call "
+      "ethosu_init without fast memory");
   Failing small;
-  fake_ethosu()->fast_memory = reinterpret_cast<uintptr_t>(fast);
-  fake_ethosu()->fast_bytes = 16;
+  (void)give_fast_memory(16);
   EXPECT_EQ(small.text_of_fallback(), "ethos-u: Arm's driver refused the payload; its log says why");
 }
 
