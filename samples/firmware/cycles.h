@@ -22,6 +22,12 @@ typedef struct cycle_counter {
   volatile const uint32_t* value; /* NULL: mcycle */
 } cycle_counter;
 
+/* Armv8.1-M, which GCC tells from Armv8-M only by the vector instructions. Without them a Cortex-M55 counts
+ * by its DWT. */
+#if defined(__ARM_ARCH_8_1M_MAIN__) || defined(__ARM_FEATURE_MVE)
+#define CYCLES_HAS_PMU 1
+#endif
+
 #define CYCLES_REGISTER(address) (*(volatile uint32_t*)(uintptr_t)(address))
 
 static inline uint32_t cycles_read(const cycle_counter* counter) {
@@ -59,7 +65,7 @@ static inline void cycles_start(cycle_counter* counter) {
 #else
 #if !defined(__ARM_ARCH_6M__)
   CYCLES_REGISTER(0xE000EDFCu) |= 1u << 24; /* DEMCR.TRCENA: the debug units have a clock */
-#if defined(__ARM_ARCH_8_1M_MAIN__)
+#if defined(CYCLES_HAS_PMU)
   CYCLES_REGISTER(0xE0003C00u) = 1u << 31;  /* PMU_CNTENSET: the counter of cycles */
   CYCLES_REGISTER(0xE0003E04u) |= 1u;       /* PMU_CTRL.E */
   cycles_use(counter, "PMU", 0xE000307Cu, 0xFFFFFFFFu);

@@ -80,7 +80,8 @@ class Firmware(unittest.TestCase):
                 self.skipTest(f"{tool} is not installed (Debian: gcc-arm-none-eabi libnewlib-arm-none-eabi "
                               "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
 
-    def build(self, name, model, input_file, expected, plan=None, self_check=False, profile=False):
+    @staticmethod
+    def build(name, model, input_file, expected, plan=None, self_check=False, profile=False, definitions=""):
         """Packs for the device (without a plan), builds the image; returns the plan's path and the image's."""
         folder = os.path.join(BUILD, name)
         os.makedirs(folder, exist_ok=True)
@@ -93,6 +94,7 @@ class Firmware(unittest.TestCase):
             "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
             "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_WERROR=ON", "-DFIRMWARE_PLAN=" + plan,
             "-DFIRMWARE_SELF_CHECK=" + ("ON" if self_check else "OFF"), "-DFIRMWARE_PROFILE=" + ("ON" if profile else "OFF"),
+            "-DFIRMWARE_DEFINITIONS=" + definitions,
             "-DFIRMWARE_INPUT=" + os.path.abspath(input_file), "-DFIRMWARE_EXPECTED=" + os.path.abspath(expected))
         run("cmake", "--build", tree)
         image = os.path.join(folder, "firmware.elf")
