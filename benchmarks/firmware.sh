@@ -93,19 +93,25 @@ addresses() {
 if [ -n "$tflm" ]; then
   case $core in
     cortex-m4 | cortex-m7) architecture=$core+fp ;;
+    cortex-m85) architecture=cortex-m55 ;;  # as the toolchain file has it
     *) architecture=$core ;;
   esac
-  make -C "$tflm" -f "$makefile" -j"$(nproc)" TARGET=cortex_m_generic TARGET_ARCH="$architecture" BUILD_TYPE=release \
+  # The build type for profiles: `release` leaves out the calls of the profiler that name the operators.
+  make -C "$tflm" -f "$makefile" -j"$(nproc)" TARGET=cortex_m_generic TARGET_ARCH="$architecture" BUILD_TYPE=release_with_logs \
     TARGET_TOOLCHAIN_ROOT="$(dirname "$(command -v arm-none-eabi-gcc)")/" ${make_options[@]+"${make_options[@]}"} microlite \
     > "$output/tflm.txt" 2>&1 || { tail -40 "$output/tflm.txt" >&2; exit 1; }
-  # Its folder depends on the version and is named after the options: the one made last that has the same kernels.
-  kernels=
+  # Its folder depends on the version and is named after the options: the one made last of the same build with the same
+  # kernels.
+  kernels= build=release_with_logs
   for option in ${make_options[@]+"${make_options[@]}"}; do
-    case $option in OPTIMIZED_KERNEL_DIR=*) kernels=${option#*=} ;; esac
+    case $option in
+      OPTIMIZED_KERNEL_DIR=*) kernels=${option#*=} ;;
+      BUILD_TYPE=*) build=${option#*=} ;;
+    esac
   done
   named=(! -path "*cmsis_nn_*")
   [ -z "$kernels" ] || named=(-path "*_${kernels}_*")
-  library=$(find "$tflm" -name libtensorflow-microlite.a -path "*cortex_m_generic_${architecture}_*" "${named[@]}" -printf '%T@ %p\n' |
+  library=$(find "$tflm" -name libtensorflow-microlite.a -path "*cortex_m_generic_${architecture}_${build}[_/]*" "${named[@]}" -printf '%T@ %p\n' |
     sort -n | tail -1 | cut -d' ' -f2-)
   [ -n "$library" ] || { echo "firmware.sh: TFLM's Makefile made no libtensorflow-microlite.a in '$tflm'" >&2; exit 1; }
 fi
