@@ -109,6 +109,15 @@ Bytes single_step(const Bytes& whole, size_t index) {
   return to.write();
 }
 
+uint16_t copy_kernel() {
+  uint16_t copy = 0;
+#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) \
+  if (std::string(#name) == "copy") copy = id;
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+  return copy;
+}
+
 // b = W a on the device, else a copy. block: of the 16 elements, where the tensors are copied; 0: none.
 Bytes region_plan(bool in_place, uint32_t block) {
   PlanSpec spec;
@@ -129,13 +138,32 @@ Bytes region_plan(bool in_place, uint32_t block) {
     binds[0].block = binds[1].block = block;
     binds[0].block_stride = binds[1].block_stride = block;
   }
-  uint16_t copy = 0;
-#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) \
-  if (std::string(#name) == "copy") copy = id;
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
-  spec.add_step(copy, {a}, {b}, copy_params(0));
+  spec.add_step(copy_kernel(), {a}, {b}, copy_params(0));
   for (TensorSpec& tensor : spec.tensors) tensor.last_use = 1;
+  spec.add_main({a}, {b}, 64);
+  const AlignedBytes bytes = build_plan(spec);
+  return Bytes(bytes.data(), bytes.data() + bytes.size());
+}
+
+// m = W a, b = W m on the device, which keeps m between its regions; else copies.
+Bytes kept_plan() {
+  PlanSpec spec;
+  const uint32_t a = spec.add_tensor({16}, "a"), m = spec.add_tensor({16}, "m"),
+                 b = spec.add_tensor({16}, "b");
+  const uint32_t target = spec.add_device("vta", 256);
+  const auto add = [&](uint32_t from, uint32_t to, uint64_t in, uint64_t out) {
+    spec.add_region(target, QPLAN_NPU_BLOB_VTA, vta::testing::product_blob(), {from}, {to}, 1, "product");
+    const std::vector<uint64_t> strides = {1};
+    spec.steps.back().npu->binds = {
+        {vta::testing::kProductInput, format::NpuUse_INPUT, 0, in, 16, strides, 0, 1, 0, 0},
+        {vta::testing::kProductOutput, format::NpuUse_OUTPUT, 0, out, 16, strides, 0, 1, 0, 0}};
+    spec.add_step(copy_kernel(), {from}, {to}, copy_params(0));
+  };
+  add(a, m, 0, 256);
+  add(m, b, 256, 512);
+  spec.steps[0].npu->binds[1].kept = spec.steps[2].npu->binds[0].kept = 2;
+  spec.banks[spec.bank_of(target)].size = 528;
+  for (TensorSpec& tensor : spec.tensors) tensor.last_use = 3;
   spec.add_main({a}, {b}, 64);
   const AlignedBytes bytes = build_plan(spec);
   return Bytes(bytes.data(), bytes.data() + bytes.size());
@@ -171,6 +199,9 @@ void write_plans() {
   Bytes blocks = region_plan(false, 5);
   blocks.insert(blocks.end(), {1, 0, 0, 0, 0, 4, 3, 0});
   write("plan", "region_blocks", blocks);
+  Bytes kept = kept_plan();
+  kept.insert(kept.end(), {1, 0, 0, 0, 0, 4, 3, 0});
+  write("plan", "region_kept", kept);
 }
 
 void write_blobs() {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/memory/arena.h"
+#include "tests/packer/memory/device_program.h"
 
 namespace qplan::memory::kept_slots_test {
 namespace {
@@ -10,31 +10,18 @@ namespace {
 using target::Arrangement;
 using target::Program;
 using target::ProgramStep;
+using testing::add_step;
+using testing::plan_memory;
 
 // x -> region -> m -> region -> y, without fallback. Tensors of 64 bytes, flipped in buffers of `size` bytes:
 // x m y z are 0 to 3.
 Program two_regions(uint64_t size) {
-  Program program;
-  program.devices.push_back({"toy", "", 0});
-  for (const char* name : {"x", "m", "y", "z"}) {
-    target::ProgramTensor& tensor = program.tensors.emplace_back();
-    tensor.type.dtype = ir::kInt8;
-    tensor.type.shape.push_back(64);
-    tensor.name = name;
-  }
+  Program program = testing::device_program({"x", "m", "y", "z"});
   Arrangement arrangement = target::packed_arrangement(program.tensors[0].type);
   arrangement.flip = 0x80;
   arrangement.size = size;
-  for (uint32_t from = 0; from < 2; ++from) {
-    auto region = std::make_shared<target::NpuRegion>();
-    region->slots = {{0, format::NpuUse_INPUT, 0, arrangement, 64},
-                     {1, format::NpuUse_OUTPUT, 0, arrangement, 64}};
-    ProgramStep step;
-    step.inputs = {from};
-    step.outputs = {from + 1};
-    step.npu = std::move(region);
-    program.steps.push_back(std::move(step));
-  }
+  for (uint32_t from = 0; from < 2; ++from)
+    add_step(&program, from, from + 1, testing::device_region(arrangement));
   program.inputs = {0};
   program.outputs = {2};
   return program;
@@ -49,22 +36,15 @@ Arrangement& arrangement_of_m(Program* program, uint32_t step) {
 }
 
 void read_on_the_cpu(Program* program) {
-  ProgramStep step;
-  step.inputs = {1};
-  step.outputs = {3};
-  program->steps.push_back(std::move(step));
+  add_step(program, 1, 3);
   program->outputs.push_back(3);
-}
-
-Arena plan(const Program& program) {
-  return plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 const KeptSlots kNothing = {{0, 0}, {0, 0}}, kAlone = {{0, 2}, {1, 0}};
 
 TEST(KeptSlots, OneArrangementTakesNoCopies) {
   const Program program = two_regions(64);
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   EXPECT_EQ(arena.kept, kAlone);
   EXPECT_EQ(arena.slot_offsets[0][1], arena.slot_offsets[1][0]);
   for (const uint32_t s : {0, 1})
@@ -77,8 +57,8 @@ TEST(KeptSlots, OtherArrangementsAreCopied) {
   const auto is_kept = [](void (*change)(Arrangement&)) {
     Program program = two_regions(64);
     change(arrangement_of_m(&program, 1));
-    const bool kept = plan(program).kept == kAlone;
-    EXPECT_TRUE(kept || plan(program).kept == kNothing);
+    const bool kept = plan_memory(program).kept == kAlone;
+    EXPECT_TRUE(kept || plan_memory(program).kept == kNothing);
     return kept;
   };
   EXPECT_TRUE(is_kept([](Arrangement&) {}));
@@ -90,26 +70,26 @@ TEST(KeptSlots, OtherArrangementsAreCopied) {
 
 TEST(KeptSlots, OtherBytesOfTheBufferMatter) {
   Program program = two_regions(80);
-  EXPECT_EQ(plan(program).kept, kNothing);
+  EXPECT_EQ(plan_memory(program).kept, kNothing);
   arrangement_of_m(&program, 1).takes_any_fill = true;
-  EXPECT_EQ(plan(program).kept, kAlone);
+  EXPECT_EQ(plan_memory(program).kept, kAlone);
   arrangement_of_m(&program, 1).takes_any_fill = false;
   arrangement_of_m(&program, 0).leaves_fill = true;
-  EXPECT_EQ(plan(program).kept, kAlone);
+  EXPECT_EQ(plan_memory(program).kept, kAlone);
   arrangement_of_m(&program, 1).fill = 7;
-  EXPECT_EQ(plan(program).kept, kNothing);
+  EXPECT_EQ(plan_memory(program).kept, kNothing);
 }
 
 TEST(KeptSlots, WhatTheCpuReadsTooIsCopiedOut) {
   Program program = two_regions(64);
   read_on_the_cpu(&program);
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   EXPECT_EQ(arena.kept, (KeptSlots{{0, 1}, {1, 0}, {}}));
   EXPECT_EQ(boundary_copies(program, arena.device_of, arena.kept, 0).count, 2u);
   EXPECT_EQ(boundary_copies(program, arena.device_of, arena.kept, 1).count, 1u);
   program = two_regions(64);
   program.outputs.push_back(1);
-  EXPECT_EQ(plan(program).kept, (KeptSlots{{0, 1}, {1, 0}}));
+  EXPECT_EQ(plan_memory(program).kept, (KeptSlots{{0, 1}, {1, 0}}));
 }
 
 TEST(KeptSlots, ABankWithoutRoomKeepsNothing) {
@@ -125,14 +105,14 @@ TEST(KeptSlots, ABankWithoutRoomKeepsNothing) {
   program.steps.insert(program.steps.begin() + 1, between);
   program.inputs.push_back(4);
   program.outputs.push_back(5);
-  EXPECT_EQ(plan(program).kept, (KeptSlots{{0, 2}, {0, 0}, {2, 0}}));
+  EXPECT_EQ(plan_memory(program).kept, (KeptSlots{{0, 2}, {0, 0}, {2, 0}}));
   program.devices[0].max_bank_bytes = 128;
-  EXPECT_EQ(plan(program).kept, (KeptSlots{{0, 0}, {0, 0}, {0, 0}}));
+  EXPECT_EQ(plan_memory(program).kept, (KeptSlots{{0, 0}, {0, 0}, {0, 0}}));
 }
 
 TEST(KeptSlots, TheCheckerWantsItWhereItWasLeft) {
   const Program program = two_regions(64);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   check_regions(program, arena);
   arena.slot_offsets[1][0] = arena.slot_offsets[0][1] == 0 ? 64 : 0;
   arena.slot_offsets[1][1] = arena.slot_offsets[0][1];

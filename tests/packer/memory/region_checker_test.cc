@@ -1,51 +1,32 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/memory/arena.h"
+#include "tests/packer/memory/device_program.h"
 
 namespace qplan::memory::region_checker_test {
 namespace {
 
 using target::NpuRegion;
 using target::Program;
-using target::ProgramStep;
+using testing::add_step;
+using testing::plan_memory;
 
 // x -> region -> y, with the fallback x -> t -> y after it, then y -> z. Tensors of 64 bytes: x y t z are 0
 // to 3.
 Program region_program(bool in_place) {
-  Program program;
-  program.devices.push_back({"toy", "", 0});
-  for (const char* name : {"x", "y", "t", "z"}) {
-    target::ProgramTensor& tensor = program.tensors.emplace_back();
-    tensor.type.dtype = ir::kInt8;
-    tensor.type.shape.push_back(64);
-    tensor.name = name;
-  }
-  auto region = std::make_shared<NpuRegion>();
-  region->num_alternative_steps = 2;
+  Program program = testing::device_program({"x", "y", "t", "z"});
   target::Arrangement arrangement = target::packed_arrangement(program.tensors[0].type);
   if (!in_place) arrangement.flip = 0x80;
-  region->slots = {{0, format::NpuUse_INPUT, 0, arrangement, 64},
-                   {1, format::NpuUse_OUTPUT, 0, arrangement, 64}};
-  const auto add = [&](uint32_t from, uint32_t to) {
-    ProgramStep step;
-    step.inputs = {from};
-    step.outputs = {to};
-    program.steps.push_back(std::move(step));
-  };
-  add(0, 1);
-  program.steps[0].npu = std::move(region);
+  const std::shared_ptr<NpuRegion> region = testing::device_region(arrangement);
+  region->num_alternative_steps = 2;
+  add_step(&program, 0, 1, region);
   program.steps[0].name = "region";
-  add(0, 2);
-  add(2, 1);
-  add(1, 3);
+  add_step(&program, 0, 2);
+  add_step(&program, 2, 1);
+  add_step(&program, 1, 3);
   program.inputs = {0};
   program.outputs = {3};
   return program;
-}
-
-Arena plan(const Program& program) {
-  return plan_arena(program, {[](uint32_t, uint32_t, uint32_t) { return true; }, nullptr}, 0);
 }
 
 std::string refusal(const Program& program, const Arena& arena) {
@@ -60,7 +41,7 @@ std::string refusal(const Program& program, const Arena& arena) {
 TEST(RegionChecker, AcceptsWhatThePlannerMakes) {
   for (const bool in_place : {true, false}) {
     const Program program = region_program(in_place);
-    EXPECT_EQ(refusal(program, plan(program)), "") << in_place;
+    EXPECT_EQ(refusal(program, plan_memory(program)), "") << in_place;
   }
 }
 
@@ -77,7 +58,7 @@ Program with_fast_scratch() {
 
 TEST(RegionChecker, EachClassOfMemoryIsABankOfItsOwn) {
   const Program program = with_fast_scratch();
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   ASSERT_EQ(arena.devices.size(), 2u);
   EXPECT_EQ(arena.devices[0].key, (BankKey{0, format::MemoryClass_ANY}));
   EXPECT_EQ(arena.devices[0].size, 128u);  // x and y, in place
@@ -94,7 +75,7 @@ TEST(RegionChecker, ATensorOfTwoClassesIsCopied) {
   region->slots.pop_back();
   for (target::RegionSlot& slot : region->slots) slot.memory_class = format::MemoryClass_SRAM;
   program.steps[3].npu = std::move(region);  // y -> z: y is in any memory for one, in SRAM for the other
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   EXPECT_EQ(arena.device_of[0], 0u);
   EXPECT_EQ(arena.device_of[1], kNone);
   EXPECT_EQ(arena.device_of[3], 1u);
@@ -102,35 +83,35 @@ TEST(RegionChecker, ATensorOfTwoClassesIsCopied) {
 
 TEST(RegionChecker, FindsScratchBeyondTheBankOfItsClass) {
   const Program program = with_fast_scratch();
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   arena.devices[1].size = 99;
   EXPECT_NE(refusal(program, arena).find("slot 2 reaches beyond"), std::string::npos);
 }
 
 TEST(RegionChecker, FindsAnIntermediateResultInThePlaceOfAnInput) {
   const Program program = region_program(false);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   arena.offsets[2] = arena.offsets[0];
   EXPECT_NE(refusal(program, arena).find("'t' shares bytes with 'x'"), std::string::npos);
 }
 
 TEST(RegionChecker, FindsAnIntermediateResultInThePlaceOfAnOutput) {
   const Program program = region_program(false);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   arena.offsets[2] = arena.offsets[1];
   EXPECT_NE(refusal(program, arena).find("'t' shares bytes with 'y'"), std::string::npos);
 }
 
 TEST(RegionChecker, FindsAnOutputInThePlaceOfAnInput) {
   const Program program = region_program(false);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   arena.offsets[1] = arena.offsets[0];
   EXPECT_NE(refusal(program, arena).find("'y' shares bytes with 'x'"), std::string::npos);
 }
 
 TEST(RegionChecker, FindsSlotsThatShareBytesOrLeaveTheBank) {
   const Program program = region_program(false);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   Arena same = arena;
   same.slot_offsets[0][1] = same.slot_offsets[0][0];
   EXPECT_NE(refusal(program, same).find("slots 0 and 1 share bytes"), std::string::npos);
@@ -140,7 +121,7 @@ TEST(RegionChecker, FindsSlotsThatShareBytesOrLeaveTheBank) {
 
 TEST(RegionChecker, FindsASlotThatIsNotWhereItsTensorLies) {
   const Program program = region_program(true);
-  Arena arena = plan(program);
+  Arena arena = plan_memory(program);
   arena.devices[0].size += 64;
   arena.slot_offsets[0][0] = arena.devices[0].size - 64;
   EXPECT_NE(refusal(program, arena).find("slot 0 is not at its tensor's place"), std::string::npos);
@@ -148,7 +129,7 @@ TEST(RegionChecker, FindsASlotThatIsNotWhereItsTensorLies) {
 
 TEST(Lifetimes, ARegionsTensorsOutliveTheStepsInItsPlaceAndNothingReplacesThem) {
   const Program program = region_program(false);
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   EXPECT_EQ(arena.lifetimes.first[1], 0u);
   EXPECT_EQ(arena.lifetimes.replaces[1], kNone);
   EXPECT_EQ(arena.lifetimes.replaces[2], kNone);
@@ -158,7 +139,7 @@ TEST(Lifetimes, ARegionsTensorsOutliveTheStepsInItsPlaceAndNothingReplacesThem) 
 
 TEST(Lifetimes, TensorsOfDifferentBanksDoNotReplaceEachOther) {
   const Program program = region_program(true);
-  const Arena arena = plan(program);
+  const Arena arena = plan_memory(program);
   EXPECT_EQ(arena.device_of[1], 0u);
   EXPECT_EQ(arena.lifetimes.replaces[3], kNone);
 }
