@@ -350,6 +350,32 @@ void supported_capabilities(const Subject& s) {
 
 // ---- the target of the same library, which `qplan pack --target-lib` makes of it
 
+// The packer asks the target's `supported` long before there is a device. What it takes, `load` must take; a
+// target with the hash of another device has no driver here.
+void require_answers(const Subject& s) {
+  constexpr uint32_t kOperators = 100;
+  uint64_t config = 0;
+  qplan_npu_reason why = {};
+  if (s.target->configure != nullptr)
+    require_ok(s.target->configure(s.target_options.c_str(), &config, &why), "configure of the target");
+  Device device(s);
+  auto of_target = sized<qplan_npu_capabilities>();
+  require_ok(s.target->capabilities(config, &of_target), "capabilities of the target");
+  see_random_operators(kOperators, 500, [&](const qplan_npu_op& op, const std::string& text) {
+    uint32_t count = 1;
+    const qplan_npu_status status = s.target->supported(config, &op, &why, &count);
+    require(status == QPLAN_NPU_OK || status == QPLAN_NPU_E_UNSUPPORTED,
+            "supported of the target returned " + status_text(status) + " for " + text +
+                ", expected OK or E_UNSUPPORTED; its first argument is what configure gave, not a device of "
+                "the driver");
+    if (status != QPLAN_NPU_OK || of_target.hash != device.capabilities.hash) return;
+    const std::string refusal = device.refusal(op);
+    require(refusal.empty(),
+            "supported of the target takes " + text + ", that of the driver does not: " + refusal);
+  });
+  device.close();
+}
+
 void target_accepted(const Subject& s) {
   if (s.target == nullptr) throw Skipped("the library has no target");
   const std::string name = s.target->name;
@@ -364,6 +390,7 @@ void target_accepted(const Subject& s) {
   const target::Library libraries[] = {{s.target, nullptr}};
   const std::string options = s.target_options.empty() ? "" : "," + s.target_options;
   (void)pipeline::parse_targets(name + options + ", cpu", libraries);
+  require_answers(s);
 }
 
 void power_counts(const Subject& s) {

@@ -98,6 +98,15 @@ class Suite(unittest.TestCase):
         self.assertIn("the capabilities name contracts", failed["supported.capabilities"])
         self.assertIn("the device has no such unit", failed["supported.capabilities"])
 
+    def test_a_target_that_answers_otherwise_than_the_driver_fails(self):
+        expected = {"boasts": "supported of the target takes ",
+                    "confuses": "supported of the target returned -1 (E_ARGUMENT) for "}
+        for kind, text in expected.items():
+            with self.subTest(kind=kind):
+                _, failed, _ = self.checks(kind, "--only", "target", "--only", "supported")
+                self.assertEqual(list(failed), ["target.accepted"])
+                self.assertTrue(failed["target.accepted"].startswith(text), failed)
+
     def test_operators_that_supported_is_not_asked_about_are_no_contradiction(self):
         _, failed, _ = self.checks("tiny", "--only", "supported")
         self.assertEqual(failed, {})

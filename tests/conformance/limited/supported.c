@@ -74,7 +74,7 @@ static int takes_blocked(const qplan_npu_op* op) {
 static int takes(const qplan_npu_op* op) {
   if (limited_block() != 0 && !takes_blocked(op)) return 0;
   if (limited_is("signed") || limited_is("blocked32")) return takes_signed(op);
-  if (limited_is("dense")) return op->op == QPLAN_NPU_OP_DENSE;
+  if (limited_is("dense") || limited_is("boasts")) return op->op == QPLAN_NPU_OP_DENSE;
   if (limited_is("c16")) return takes_c16(op);
   if (limited_is("acc32")) return op->contract == QPLAN_NPU_ACC32;
   return !limited_is("nothing") && !limited_is("refuses") && !limited_is("tiny");

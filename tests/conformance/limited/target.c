@@ -1,7 +1,8 @@
 /* The target; it compiles where the format is the device's own. other_board: it is for another device than
  * the driver's. needs_options: it cannot be configured without. old_target: a table of an earlier header.
  * other_major: of a later one. named_vta: it has the name of a target of the packer's own. no_costs: it
- * states none when asked. */
+ * states none when asked. boasts: it takes all, the driver is dense. confuses: it mistakes config for a device
+ * of the driver. */
 #include "tests/conformance/limited/limited.h"
 
 #define qplan_npu_target_entry sample_target_entry
@@ -123,6 +124,21 @@ static qplan_npu_status choose_memories(uint64_t config, const void* oplist, uin
   return QPLAN_NPU_OK;
 }
 
+static qplan_npu_status takes_all(uint64_t config, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                                  uint32_t* num_reasons) {
+  (void)config;
+  (void)op;
+  (void)reasons;
+  *num_reasons = 0;
+  return QPLAN_NPU_OK;
+}
+
+static qplan_npu_status finds_no_device(uint64_t config, const qplan_npu_op* op, qplan_npu_reason* reasons,
+                                        uint32_t* num_reasons) {
+  (void)takes_all(config, op, reasons, num_reasons);
+  return QPLAN_NPU_E_ARGUMENT;
+}
+
 static qplan_npu_target limited;
 
 __attribute__((visibility("default"))) const qplan_npu_target* qplan_npu_target_entry(uint32_t abi);
@@ -144,6 +160,8 @@ const qplan_npu_target* qplan_npu_target_entry(uint32_t abi) {
   if (limited_is("needs_options")) limited.configure = configure_some;
   if (limited_is("named_vta")) limited.name = "vta";
   if (limited_is("no_costs")) limited.costs = no_costs;
+  if (limited_is("boasts")) limited.supported = takes_all;
+  if (limited_is("confuses")) limited.supported = finds_no_device;
   if (limited_is("old_target")) limited.struct_size = offsetof(qplan_npu_target, configure);
   if (limited_is("other_major")) limited.abi += 0x00010000u;
   return &limited;
