@@ -52,8 +52,8 @@ for step in plan["steps"]:
         numbers = [1, 1, math.prod(source), 1, 1, math.prod(result), 1, 1, 1, 1, 1, 1, 0, 0, 1]
     else:
         numbers = source[1:] + result[1:] + [int(params[name]) for name in WINDOW]
-    # Not by the zero point: the packer moves that to the middle of the dtype where products are signed.
-    print("qs8" if plan["tensors"][step["inputs"][0]]["dtype"] == "int8" else "qu8", *numbers)'
+    # Not by zero points, which the packer moves to the middle of the dtype, nor by dtypes inside, which it makes int8.
+    print("qs8" if plan["inputs"][0]["dtype"] == "int8" else "qu8", *numbers)'
 }
 
 printf '%-26s %-8s %12s %12s %6s\n' model isa qplan XNNPACK ratio

@@ -1,6 +1,7 @@
 // Activations in one 8-bit dtype, whichever the source chose: uint8 q with zero point z and int8 q - 128 with
-// zero point z - 128 are the same real. The dtype of the network is activation_dtype(); inputs and outputs of
-// the function keep theirs, and so does what can only have one dtype with them.
+// zero point z - 128 are the same real. The dtype of the network is activation_dtype(), or int8 where kernels
+// multiply signed bytes; inputs and outputs of the function keep theirs, and so does what can only have one
+// dtype with them.
 //
 // Values fall into groups that can only change together (operands and result of an addition); between groups
 // stand operators that read one dtype and write the other at no cost (convolutions, requantisations, tables).
@@ -36,6 +37,7 @@ class Groups {
       : pre_(pre),
         function_(pre.function()),
         wanted_(wanted),
+        rounded_(activation_dtype(pre.function())),
         contract_is_chosen_(context.contract_is_chosen),
         floats_stay_(context.floats_stay),
         parent_(function_.num_values()),
@@ -114,12 +116,12 @@ class Groups {
     if (!contract_is_chosen_ && rounds_by_signedness(pre_, node) != nullptr) keep_all(node);
   }
 
-  // Under a chosen contract the rounding is that of the wanted dtype, whatever dtype would save a step next
-  // to it.
+  // Under a chosen contract the rounding is that of the network's dtype, whatever dtype would save a step
+  // next to it, on every target.
   void round_as_wanted(PreNode node) {
     if (!contract_is_chosen_ || rounds_by_signedness(pre_, node) == nullptr) return;
     const PreValue value = node.operand(0);
-    if (can_change(value) && !kept_[root(value)]) kept_[root(value)] = wanted_;
+    if (can_change(value) && !kept_[root(value)]) kept_[root(value)] = rounded_;
   }
 
   // Bounds beyond the dtype: left to whoever executes them.
@@ -151,7 +153,7 @@ class Groups {
 
   const Pre& pre_;
   const ir::Function& function_;
-  const ir::DType wanted_;
+  const ir::DType wanted_, rounded_;
   const bool contract_is_chosen_;
   const bool floats_stay_;
   std::vector<uint32_t> parent_, size_;         // by value; sizes are those of groups, by root
@@ -164,7 +166,8 @@ class SignednessChange {
   SignednessChange(const ir::Function& pre, PassContext& context)
       : r_(pre),
         context_(context),
-        wanted_(activation_dtype(pre)),
+        wanted_(context.activation_zero_point == ActivationZeroPoint::kDtypeMiddle ? ir::kInt8
+                                                                                   : activation_dtype(pre)),
         groups_(r_.pre(), wanted_, context),
         changed_(pre.num_values()) {}
 

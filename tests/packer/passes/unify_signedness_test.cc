@@ -89,26 +89,30 @@ TEST(UnifySignedness, InputsAndOutputsStayAndConvolutionsConvert) {
           requantize + ";\n%3\n");
 }
 
+// A convolution whose activations have the dtype, with zero points `offset` above those of int8, and what
+// `after` makes of its output %2.
+std::string convolution_of(const std::string& dtype, int offset, const std::string& weights,
+                           const std::string& after = "") {
+  const auto zero_point = [&](int value) { return std::to_string(value + offset); };
+  return kQuantize.substr(0, kQuantize.find("131")) + zero_point(3) +
+         (dtype == "uint8" ? ", out_dtype=\"uint8\")" : ")") + ";\n  %1 = qnn.conv2d(%0, " + weights +
+         ", 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %2 = qnn.requantize(%1, 0.25f, "
+         "0, "
+         "0.5f, " +
+         zero_point(3) + (dtype == "uint8" ? ", out_dtype=\"uint8\");\n  " : ");\n  ") + after +
+         dequantize(after.empty() ? "%2" : "%3", 3 + offset) + "\n";
+}
+
 // A zero point of weights: TFLite's uint8 arithmetic is the only one of its two that knows such a network.
 TEST(UnifySignedness, NetworksWithWeightZeroPointsAreUint8) {
-  const auto network = [](const std::string& dtype, int offset, const std::string& weights) {
-    const auto zero_point = [&](int value) { return std::to_string(value + offset); };
-    return kQuantize.substr(0, kQuantize.find("131")) + zero_point(3) +
-           (dtype == "uint8" ? ", out_dtype=\"uint8\")" : ")") + ";\n  %1 = qnn.conv2d(%0, " + weights +
-           ", 0.5f, 0.5f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n  %2 = qnn.requantize(%1, 0.25f, "
-           "0, "
-           "0.5f, " +
-           zero_point(3) + (dtype == "uint8" ? ", out_dtype=\"uint8\");\n  " : ");\n  ") +
-           dequantize("%2", 3 + offset) + "\n";
-  };
   const std::string asymmetric = "const(Tensor[(1, 1, 1, 1), int8], [2]), ";
-  EXPECT_EQ(unify(kFloat, network("uint8", 128, asymmetric + "131, -5")), "unchanged");
-  EXPECT_NE(unify(kFloat, network("int8", 0, asymmetric + "3, -5")).find("out_dtype=\"uint8\""),
+  EXPECT_EQ(unify(kFloat, convolution_of("uint8", 128, asymmetric + "131, -5")), "unchanged");
+  EXPECT_NE(unify(kFloat, convolution_of("int8", 0, asymmetric + "3, -5")).find("out_dtype=\"uint8\""),
             std::string::npos);
   // 128 is the middle of uint8.
   const std::string symmetric = "const(Tensor[(1, 1, 1, 1), uint8], [130]), ";
-  EXPECT_EQ(unify(kFloat, network("int8", 0, symmetric + "3, 128")), "unchanged");
-  EXPECT_NE(unify(kFloat, network("uint8", 128, symmetric + "131, 128")), "unchanged");
+  EXPECT_EQ(unify(kFloat, convolution_of("int8", 0, symmetric + "3, 128")), "unchanged");
+  EXPECT_NE(unify(kFloat, convolution_of("uint8", 128, symmetric + "131, 128")), "unchanged");
 }
 
 // TFLite's average is rounded away from the 0 of the stored integers: 1 and 2 give 2, -127 and -126 give
@@ -127,6 +131,23 @@ TEST(UnifySignedness, AnAverageOfAnEvenNumberKeepsItsDtype) {
 
 TEST(UnifySignedness, ResizingKeepsItsDtype) {
   EXPECT_EQ(between("image.resize2d(%0, size=[3, 3], layout=\"NHWC\")"), "unchanged");
+}
+
+// Kernels that multiply signed bytes take one instruction less for int8; what is rounded by the network's
+// dtype stays in it, so that all targets give the same bytes.
+TEST(UnifySignedness, KernelsOfSignedBytesReadInt8InEveryNetwork) {
+  const std::string weights = "const(Tensor[(1, 1, 1, 1), int8], [2]), 131, -5";
+  passes::PassContext context;
+  context.activation_zero_point = passes::ActivationZeroPoint::kDtypeMiddle;
+  const auto run = [&](const std::string& after) {
+    return run_pass("unify_signedness", kFloat, convolution_of("uint8", 128, weights, after), context);
+  };
+  EXPECT_EQ(run("").find("uint8"), std::string::npos) << run("");
+  context.contract_is_chosen = true;
+  const std::string pool = "qnn.avg_pool2d(%2, 0.5f, 131, 0.5f, 131, pool_size=[2, 1], layout=\"NHWC\")";
+  const std::string text = run("%3 = " + pool + ";\n  ");
+  EXPECT_NE(text.find("%0 = qnn.quantize(%x, 0.5f, 3);"), std::string::npos) << text;
+  EXPECT_NE(text.find(pool), std::string::npos) << text;
 }
 
 // TFLite multiplies uint8 by 128 before it multiplies by the length, and int8 not.
