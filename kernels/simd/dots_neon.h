@@ -21,8 +21,10 @@ constexpr uint32_t kDotVectors = 4;
 struct DotStart {
   int32_t of[kDotVectors * kLanes];  // the bias, and what add_dots leaves out
   uint8x16_t sign_biases;            // of two groups of four bytes, twice
-  bool pairs_taps;                   // those of one group each
 };
+
+// Whether taps have one group each, of which two make a pair.
+inline bool pairs_taps(const Gemm& g) { return tap_k4(g) == 1; }
 
 // Which groups of weights are summed: all of them, or where the origin is 128 the second ones of two.
 enum class Summed { kNone, kSecond, kAll };
@@ -63,14 +65,10 @@ inline VecI32 partial_sums(VecI32 v, uint32_t q) {
 template <uint32_t kRows>
 __attribute__((always_inline)) inline void start_dots(const DotStart& start,
                                                       VecI32 (&sums)[kRows][kDotVectors]) {
-  const int32_t* from = start.of;
-  __asm__("" : "+r"(from) : "m"(start.of));
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
-    // For each row anew: copies would take more instructions.
-    __asm__ volatile("" : "+r"(from));
-    load_two(from, sums[p][0], sums[p][1]);
-    load_two(from + 2 * kLanes, sums[p][2], sums[p][3]);
+    load_two_anew(start.of, sums[p][0], sums[p][1]);
+    load_two_anew(start.of + 2 * kLanes, sums[p][2], sums[p][3]);
   }
 }
 
@@ -93,48 +91,81 @@ inline int8x16_t row_group(int8x16_t row) {
   return vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(row), kGroup));
 }
 
-// Sums of kRows rows by 8 * kHalves channels, and of the weights of each 8.
-template <uint32_t kRows, uint32_t kHalves, Summed kSummed>
+// Sums of kRows rows by 8 * kHalves channels, and of the weights of each 8. kIsSigned: rows are int8, whose
+// first groups are factors as they are, so that loads may bring groups into all lanes. Those of uint8 would
+// take another instruction each (9 % of the cycles of a Cortex-A55, as llvm-mca counts).
+template <uint32_t kRows, uint32_t kHalves, Summed kSummed, bool kIsSigned>
 struct DotSums {
   VecI32 of[kHalves][kRows][kDotVectors];
   WeightSums weights[kHalves];
 
-  // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows; moves weights on.
-  template <int kPair>
-  __attribute__((always_inline)) void add_pair(const int8_t*& from, const int8x16_t (&rows)[kRows]) {
-    int8x16_t first[4], second[4];
+  // The weights of two groups.
+  struct Pair {
+    int8x16_t first[2 * kHalves], second[2 * kHalves];
+  };
+  __attribute__((always_inline)) static void load_on(const int8_t*& from, Pair& w) {
     if constexpr (kHalves == 2) {
-      load_four_on(from, first);
-      load_four_on(from, second);
+      load_four_on(from, w.first);
+      load_four_on(from, w.second);
     } else {
-      load_two(from, first[0], first[1]);
-      load_two(from + 64, second[0], second[1]);
+      load_two(from, w.first[0], w.first[1]);
+      load_two(from + 64, w.second[0], w.second[1]);
       from += 128;
     }
-#pragma GCC unroll 8
-    for (uint32_t p = 0; p < kRows; ++p) {
-      const int8x16_t row = row_group<2 * kPair>(rows[p]), next = row_group<2 * kPair + 1>(rows[p]);
-#pragma GCC unroll 2
-      for (uint32_t half = 0; half < kHalves; ++half) {
-        VecI32(&sums)[kDotVectors] = of[half][p];
-        add_two_groups(sums[0], sums[1], first[2 * half], second[2 * half], row, next);
-        add_two_groups(sums[2], sums[3], first[2 * half + 1], second[2 * half + 1], row, next);
-      }
-    }
+  }
+  __attribute__((always_inline)) void add_row(uint32_t p, const Pair& w, int8x16_t row, int8x16_t next) {
 #pragma GCC unroll 2
     for (uint32_t half = 0; half < kHalves; ++half) {
-      if constexpr (kSummed == Summed::kAll) weights[half].add_first(first[2 * half], first[2 * half + 1]);
+      VecI32(&sums)[kDotVectors] = of[half][p];
+      add_two_groups(sums[0], sums[1], w.first[2 * half], w.second[2 * half], row, next);
+      add_two_groups(sums[2], sums[3], w.first[2 * half + 1], w.second[2 * half + 1], row, next);
+    }
+  }
+  __attribute__((always_inline)) void add_weights(const Pair& w) {
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < kHalves; ++half) {
+      if constexpr (kSummed == Summed::kAll)
+        weights[half].add_first(w.first[2 * half], w.first[2 * half + 1]);
       if constexpr (kSummed != Summed::kNone)
-        weights[half].add_second(second[2 * half], second[2 * half + 1]);
+        weights[half].add_second(w.second[2 * half], w.second[2 * half + 1]);
     }
   }
 
-  // `num_k4` groups of each row, from `at` on; moves weights on, and `at` by whole vectors. A group's weights
-  // are 64 bytes after those of the group before.
-  __attribute__((always_inline)) void add_groups(const uint8_t* (&at)[kRows], uint32_t num_k4,
-                                                 const int8_t*& from, uint8x16_t sign_biases) {
-    int8x16_t rows[kRows];
-    for (const int8_t* end = from + size_t{num_k4 / 4} * 256; from != end;) {
+  // Groups 2 * kPair and 2 * kPair + 1 of 16 bytes of rows; moves weights on.
+  template <int kPair>
+  __attribute__((always_inline)) void add_pair(const int8_t*& from, const int8x16_t (&rows)[kRows]) {
+    Pair w;
+    load_on(from, w);
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      add_row(p, w, row_group<2 * kPair>(rows[p]), row_group<2 * kPair + 1>(rows[p]));
+    }
+    add_weights(w);
+  }
+
+  // Four groups, two, or one; moves rows and weights on.
+  __attribute__((always_inline)) void add_four(const uint8_t* (&at)[kRows], const int8_t*& from,
+                                               uint8x16_t sign_biases) {
+    if constexpr (kIsSigned) {
+      Pair low, high;
+      load_on(from, low);
+      if constexpr (kHalves == 1) load_on(from, high);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) {
+        int8x16_t groups[4];
+        load_groups_on(at[p], groups);
+        add_row(p, low, groups[0], vmvnq_s8(groups[1]));
+        // All weights of 16 channels would take the registers of their products.
+        if constexpr (kHalves == 2) {
+          add_weights(low);
+          load_on(from, high);
+        }
+        add_row(p, high, groups[2], vmvnq_s8(groups[3]));
+      }
+      if constexpr (kHalves == 1) add_weights(low);
+      add_weights(high);
+    } else {
+      int8x16_t rows[kRows];
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
         rows[p] = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at[p]), sign_biases));
@@ -145,35 +176,65 @@ struct DotSums {
       add_pair<0>(from, rows);
       add_pair<1>(from, rows);
     }
-    if ((num_k4 & 2) != 0) {
+  }
+  __attribute__((always_inline)) void add_two(const uint8_t* (&at)[kRows], const int8_t*& from,
+                                              uint8x16_t sign_biases) {
+    if constexpr (kIsSigned) {
+      Pair w;
+      load_on(from, w);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kRows; ++p) {
+        int8x16_t groups[2];
+        load_groups_on(at[p], groups);
+        add_row(p, w, groups[0], vmvnq_s8(groups[1]));
+      }
+      add_weights(w);
+    } else {
+      int8x16_t rows[kRows];
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
         const uint8x8_t bytes = veor_u8(vld1_u8(at[p]), vget_low_u8(sign_biases));
+        at[p] += 8;
         rows[p] = vreinterpretq_s8_u8(vcombine_u8(bytes, vcreate_u8(0)));
       }
       add_pair<0>(from, rows);
     }
-    if ((num_k4 & 1) != 0) {
-      const uint8x16_t sign_bias =
-          vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
-      const size_t offset = num_k4 * 4 & 8;
+  }
+  __attribute__((always_inline)) void add_one(const uint8_t* (&at)[kRows], const int8_t*& from,
+                                              uint8x16_t sign_biases) {
+    const uint8x16_t sign_bias = vreinterpretq_u8_u32(vdupq_laneq_u32(vreinterpretq_u32_u8(sign_biases), 0));
+    int8x16_t rows[kRows];
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      int8x16_t group[1];
+      load_groups_on(at[p], group);
+      rows[p] = group[0];
+      if constexpr (!kIsSigned) rows[p] = veorq_s8(rows[p], vreinterpretq_s8_u8(sign_bias));
+    }
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < kHalves; ++half) {
+      const int8x16_t low = vld1q_s8(from + 32 * half), high = vld1q_s8(from + 32 * half + 16);
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) {
-        const uint8x16_t bytes = vreinterpretq_u8_u32(vdupq_n_u32(load_four(at[p] + offset)));
-        rows[p] = vreinterpretq_s8_u8(veorq_u8(bytes, sign_bias));
+        add_group(of[half][p][0], of[half][p][1], low, rows[p]);
+        add_group(of[half][p][2], of[half][p][3], high, rows[p]);
       }
-#pragma GCC unroll 2
-      for (uint32_t half = 0; half < kHalves; ++half) {
-        const int8x16_t low = vld1q_s8(from + 32 * half), high = vld1q_s8(from + 32 * half + 16);
-#pragma GCC unroll 8
-        for (uint32_t p = 0; p < kRows; ++p) {
-          add_group(of[half][p][0], of[half][p][1], low, rows[p]);
-          add_group(of[half][p][2], of[half][p][3], high, rows[p]);
-        }
-        if constexpr (kSummed == Summed::kAll) weights[half].add_first(low, high);
-      }
-      from += 64;
+      if constexpr (kSummed == Summed::kAll) weights[half].add_first(low, high);
     }
+    from += 64;
+  }
+
+  // `num_k4` groups of each row, from `at` on; moves `at` and weights on. A group's weights are 64 bytes
+  // after those of the group before.
+  __attribute__((always_inline)) void add_groups(const uint8_t* (&at)[kRows], uint32_t num_k4,
+                                                 const int8_t*& from, uint8x16_t sign_biases) {
+    if (uint32_t n = num_k4 / 4; n != 0) {
+      do add_four(at, from, sign_biases);
+      while (--n != 0);
+    }
+    if (num_k4 % 4 == 0) return;
+    if ((num_k4 & 2) != 0) add_two(at, from, sign_biases);
+    if ((num_k4 & 1) != 0) add_one(at, from, sign_biases);
   }
 
   // Adds what was left out of the groups before.
@@ -190,11 +251,11 @@ struct DotSums {
 constexpr uint32_t kMostSummedGroups = 240;
 
 // Two taps of one group each, as if they were neighbours.
-template <uint32_t kRows>
+template <uint32_t kRows, bool kIsSigned>
 __attribute__((always_inline)) inline void add_two_taps(const uint8_t* const (&rows)[kRows],
                                                         const size_t* tap, const int8_t*& weights,
                                                         uint8x16_t sign_biases,
-                                                        DotSums<kRows, 1, Summed::kNone>& sums) {
+                                                        DotSums<kRows, 1, Summed::kNone, kIsSigned>& sums) {
   int8x16_t both[kRows];
 #pragma GCC unroll 8
   for (uint32_t p = 0; p < kRows; ++p) {
@@ -205,16 +266,16 @@ __attribute__((always_inline)) inline void add_two_taps(const uint8_t* const (&r
   sums.template add_pair<0>(weights, both);
 }
 
-template <uint32_t kRows>
+template <bool kPairsTaps, uint32_t kRows, bool kIsSigned>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, const uint8_t* const (&rows)[kRows],
                                                     const DotStart& start,
-                                                    DotSums<kRows, 1, Summed::kNone>& sums) {
+                                                    DotSums<kRows, 1, Summed::kNone, kIsSigned>& sums) {
   const int8_t* weights = g.weights;
   const uint32_t num_k4 = tap_k4(g);
   const size_t* tap = g.tap_offsets;
   const size_t* const end = tap + g.num_taps;
-  if (start.pairs_taps) {
-    for (; tap + 2 <= end; tap += 2) add_two_taps<kRows>(rows, tap, weights, start.sign_biases, sums);
+  if constexpr (kPairsTaps) {
+    for (; tap + 2 <= end; tap += 2) add_two_taps(rows, tap, weights, start.sign_biases, sums);
   }
   for (; tap != end; ++tap) {
     const uint8_t* at[kRows];
@@ -260,10 +321,9 @@ __attribute__((always_inline)) inline DotStart dot_start(const Gemm& g) {
 #pragma GCC unroll 4
   for (uint32_t q = 0; q < kDotVectors; ++q) of[q] = partial_sums(load_ints(g.bias + q / 2 * kLanes), q);
   start.sign_biases = dot_sign_biases(g);
-  start.pairs_taps = num_k4 == 1;
   // Where taps are paired, it is as if one had all groups.
-  const uint32_t num_groups = start.pairs_taps ? g.num_taps : num_k4;
-  const uint32_t num_taps = start.pairs_taps ? 1 : g.num_taps;
+  const uint32_t num_groups = pairs_taps(g) ? g.num_taps : num_k4;
+  const uint32_t num_taps = pairs_taps(g) ? 1 : g.num_taps;
   if (g.is_centred) {
     add_lacking<Summed::kSecond>(weights, num_taps, num_groups, of);
   } else {

@@ -14,7 +14,7 @@ namespace qplan {
 namespace {
 
 // One row by channels [first_channel, end_channel). Not inlined: a function for each writer.
-template <Summed kSummed, typename Writer>
+template <Summed kSummed, bool kIsSigned, typename Writer>
 __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_channel, uint32_t end_channel) {
   Gemm g = product;
   move_to_channels(g, first_channel);
@@ -25,7 +25,7 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   const uint32_t num_k4 = tap_k4(g);
   const int8_t* weights = g.weights;
   for (uint32_t channel = 0; channel < end_channel - first_channel; channel += 16) {
-    DotSums<1, 2, kSummed> sums;
+    DotSums<1, 2, kSummed, kIsSigned> sums;
 #pragma GCC unroll 8
     for (uint32_t q = 0; q < 8; ++q) {
       const VecI32 bias = load_ints(g.bias + channel + q / 2 * kLanes);

@@ -28,6 +28,19 @@ __attribute__((always_inline)) inline void load_two_on(const Element*& from, Vec
           : "m"(vectors[0]), "m"(vectors[1]));
 #endif
 }
+// load_two each time that it is called: copies of vectors that are overwritten would take more instructions.
+// It needs no register for the second address, as load_two may.
+template <typename Element, typename Vector>
+__attribute__((always_inline)) inline void load_two_anew(const Element* from, Vector& first, Vector& second) {
+#if defined(__clang__)
+  load_two(from, first, second);
+#else
+  const auto* vectors = reinterpret_cast<const Vector*>(from);
+  __asm__ volatile("ldp %q0, %q1, %2"
+                   : "=w"(first), "=w"(second)
+                   : "Ump"(vectors[0]), "m"(*reinterpret_cast<const Vector(*)[2]>(from)));
+#endif
+}
 // Four vectors of bytes.
 __attribute__((always_inline)) inline void load_four_on(const int8_t*& from, int8x16_t (&to)[4]) {
 #if defined(__clang__)
@@ -40,6 +53,42 @@ __attribute__((always_inline)) inline void load_four_on(const int8_t*& from, int
 #endif
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) to[i] = four.val[i];
+}
+
+// kCount groups of four bytes, each in all lanes of a vector (LD4R, LD2R, LD1R). By number, since GCC 12
+// spills other vectors where it has to find neighbours for these.
+template <int kCount>
+__attribute__((always_inline)) inline void load_groups_on(const uint8_t*& from, int8x16_t (&to)[kCount]) {
+#if defined(__clang__)
+  for (int i = 0; i < kCount; ++i) to[i] = vreinterpretq_s8_u32(vdupq_n_u32(load_four(from + 4 * i)));
+  from += 4 * kCount;
+#else
+  struct Bytes {
+    uint8_t of[4 * kCount];
+  };
+  const auto& bytes = *reinterpret_cast<const Bytes*>(from);
+  if constexpr (kCount == 4) {
+    register int8x16_t a __asm__("v28");
+    register int8x16_t b __asm__("v29");
+    register int8x16_t c __asm__("v30");
+    register int8x16_t d __asm__("v31");
+    __asm__("ld4r {v28.4s - v31.4s}, [%4], #16"
+            : "=w"(a), "=w"(b), "=w"(c), "=w"(d), "+r"(from)
+            : "m"(bytes));
+    to[0] = a;
+    to[1] = b;
+    to[2] = c;
+    to[3] = d;
+  } else if constexpr (kCount == 2) {
+    register int8x16_t a __asm__("v28");
+    register int8x16_t b __asm__("v29");
+    __asm__("ld2r {v28.4s - v29.4s}, [%2], #8" : "=w"(a), "=w"(b), "+r"(from) : "m"(bytes));
+    to[0] = a;
+    to[1] = b;
+  } else {
+    __asm__("ld1r {%0.4s}, [%1], #4" : "=w"(to[0]), "+r"(from) : "m"(bytes));
+  }
+#endif
 }
 
 // One element, in all lanes.
@@ -153,17 +202,15 @@ class TileOutputs {
       : offsets_(g.float_offset + channel) {
 #pragma GCC unroll 2
     for (uint32_t q = 0; q < kVectors; q += 2) {
-      load_two(g.float_scale + channel + q * kLanes, scale_[q], scale_[q + 1]);
+      load_two_anew(g.float_scale + channel + q * kLanes, scale_[q], scale_[q + 1]);
     }
   }
   __attribute__((always_inline)) void make(uint32_t, const VecI32 (&sums)[kVectors],
                                            VecI32 (&outputs)[kVectors]) {
-    // Not computed before the loop over tiles, which has no register for each row's.
-    __asm__ volatile("" : "+r"(offsets_));
 #pragma GCC unroll 2
     for (uint32_t q = 0; q < kVectors; q += 2) {
       VecF32 offset[2];
-      load_two(offsets_ + q * kLanes, offset[0], offset[1]);
+      load_two_anew(offsets_ + q * kLanes, offset[0], offset[1]);
       outputs[q] = Epilogue(scale_[q], offset[0]).outputs(sums[q]);
       outputs[q + 1] = Epilogue(scale_[q + 1], offset[1]).outputs(sums[q + 1]);
     }

@@ -14,14 +14,14 @@ namespace qplan {
 namespace {
 
 // kRows rows by the first 8 channels.
-template <uint32_t kRows, typename Writer>
+template <uint32_t kRows, bool kPairsTaps, bool kIsSigned, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const DotStart& start,
                                                      const Writer& writer, RowWalk& walk) {
-  DotSums<kRows, 1, Summed::kNone> sums;
+  DotSums<kRows, 1, Summed::kNone, kIsSigned> sums;
   start_dots<kRows>(start, sums.of[0]);
   const uint8_t* rows[kRows];
   walk.take(rows);
-  add_dots<kRows>(g, rows, start, sums);
+  add_dots<kPairsTaps>(g, rows, start, sums);
   VecI32 whole[kRows][2];
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < kRows; ++p) {
@@ -41,7 +41,7 @@ __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const DotSta
 }
 
 // All rows by 8 channels. Not inlined: a function for each writer, whose loops need all registers.
-template <typename Writer>
+template <bool kPairsTaps, bool kIsSigned, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
   Gemm g = product;
   move_to_channels(g, channel);
@@ -49,23 +49,30 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
   const DotStart start = dot_start(g);
   const Writer writer(g);
   RowWalk walk(g);
-  for (uint32_t n = g.num_rows / 4; n != 0; --n) gemm_tile<4>(g, start, writer, walk);
-  if ((g.num_rows & 2) != 0) gemm_tile<2>(g, start, writer, walk);
-  if ((g.num_rows & 1) != 0) gemm_tile<1>(g, start, writer, walk);
+  for (uint32_t n = g.num_rows / 4; n != 0; --n) gemm_tile<4, kPairsTaps, kIsSigned>(g, start, writer, walk);
+  if ((g.num_rows & 2) != 0) gemm_tile<2, kPairsTaps, kIsSigned>(g, start, writer, walk);
+  if ((g.num_rows & 1) != 0) gemm_tile<1, kPairsTaps, kIsSigned>(g, start, writer, walk);
 }
 
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
-template <typename Writer>
-inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
+template <bool kIsSigned, typename Writer>
+inline uint32_t gemm_group_of(const Gemm& g, uint32_t channel, uint32_t end_channel) {
   if (g.num_rows == 1) {
     const uint32_t end = end_of_epilogue(g, channel, end_channel);
-    g.is_centred ? gemm_row<Summed::kSecond, Writer>(g, channel, end)
-                 : gemm_row<Summed::kAll, Writer>(g, channel, end);
+    g.is_centred ? gemm_row<Summed::kSecond, kIsSigned, Writer>(g, channel, end)
+                 : gemm_row<Summed::kAll, kIsSigned, Writer>(g, channel, end);
     return end;
   }
-  gemm_rows<Writer>(g, channel);
-  if (channel + 8 < g.num_channels) gemm_rows<Writer>(g, channel + 8);
+  const auto run = pairs_taps(g) ? gemm_rows<true, kIsSigned, Writer> : gemm_rows<false, kIsSigned, Writer>;
+  run(g, channel);
+  if (channel + 8 < g.num_channels) run(g, channel + 8);
   return channel + 16;
+}
+
+template <typename Writer>
+inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
+  return g.sign_bias != 0 ? gemm_group_of<true, Writer>(g, channel, end_channel)
+                          : gemm_group_of<false, Writer>(g, channel, end_channel);
 }
 
 // Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may
