@@ -1,9 +1,10 @@
-# qplan_unity(<target> [ANY_FOLDER] [SIZE <files>] [SKIP <regex>...] [LIGHT <regex>])
+# qplan_unity(<target> [ANY_FOLDER] [SIZE <files>] [SKIP <regex>...] [TOGETHER <regex>...] [LIGHT [HOT <regex>...]])
 # Compiles the files of a target several at a time: most of what compiling a file costs is the headers that it shares
 # with others. Small units hold neighbours of one folder, large ones (from 48 files) or with ANY_FOLDER files of all
-# folders. Files whose paths match LIGHT are compiled with -Og in Release, in units of their own: a quarter less time than
-# with -O1. Call it when the target has all its sources. A file stays alone if it has flags of its own, is the only one
-# of its folder, or matches a regex. A file in a unit can be in no other target of the same CMakeLists.txt.
+# folders, and those that match TOGETHER, which share an expensive header, in units of their own. LIGHT: files are
+# compiled with -Og in Release, a quarter less time than with -O1, except those that match HOT, in units of their own.
+# Call it when the target has all its sources. A file stays alone if it has flags of its own, is the only one of its
+# folder, or matches SKIP. A file in a unit can be in no other target of the same CMakeLists.txt.
 #
 # Two files of a target must therefore not use one name in the anonymous namespaces of one namespace: most such pairs do
 # not compile, but a constant or a type of one file can silently hide one of an outer namespace from another file
@@ -11,9 +12,19 @@
 # itself: for editors, which want a command for each file, and for the check that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
 # Users of qplan and CI compile everything once, so units are large: the packer takes two thirds of the processor time
-# that it takes by folders, and up to 1.4 GB of memory for a unit. Developers compile again what a change touches, so
+# that it takes by folders, and up to 1.8 GB of memory for a unit. Developers compile again what a change touches, so
 # units are small.
-set(default_unity_size 80)
+set(default_unity_size 120)
+# Five large units may be compiled at a time, if there are as many processors.
+cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)  # in MiB
+cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
+if(jobs GREATER 5)
+  set(jobs 5)
+endif()
+math(EXPR needed "${jobs} * 2000")
+if(memory LESS needed)
+  set(default_unity_size 24)
+endif()
 if(QPLAN_BUILD_TESTS OR QPLAN_FUZZ_TARGETS)
   set(default_unity_size 6)
 endif()
@@ -26,7 +37,7 @@ if(QPLAN_BUILD_PACKER AND QPLAN_UNITY AND QPLAN_UNITY_SIZE GREATER_EQUAL 48 AND 
 endif()
 
 function(qplan_unity target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER" "SIZE;LIGHT" "SKIP")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER;LIGHT" "SIZE" "SKIP;HOT;TOGETHER")
   set(light_options "$<$<CONFIG:Release>:-Og>")
   if(NOT QPLAN_UNITY)
     return()
@@ -43,21 +54,26 @@ function(qplan_unity target)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     get_source_file_property(options ${source} COMPILE_OPTIONS)
-    set(is_alone FALSE)
-    foreach(regex IN LISTS arg_SKIP)
-      if(source MATCHES "${regex}")
-        set(is_alone TRUE)
-      endif()
+    foreach(list SKIP HOT TOGETHER)
+      set(in_${list} FALSE)
+      foreach(regex IN LISTS arg_${list})
+        if(source MATCHES "${regex}")
+          set(in_${list} TRUE)
+        endif()
+      endforeach()
     endforeach()
-    if(NOT source MATCHES "\\.cc$" OR options OR is_alone)
+    if(NOT source MATCHES "\\.cc$" OR options OR in_SKIP)
       continue()
     endif()
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
     if(arg_ANY_FOLDER)
       set(folder all)
+      if(in_TOGETHER)
+        string(APPEND folder /together)
+      endif()
     endif()
-    if(arg_LIGHT AND source MATCHES "${arg_LIGHT}")
+    if(arg_LIGHT AND NOT in_HOT)
       string(APPEND folder /light)
     endif()
     string(MAKE_C_IDENTIFIER "files_${folder}" list)
