@@ -78,6 +78,14 @@ inline FixedPointAdd fixed_point_add(const AddArgs& args, bool subtract) {
 
 // ---- the float epilogue (kernels/add/add.h) ----
 
+#if defined(QPLAN_SIMD_FLOAT_ADD)
+}  // namespace
+}  // namespace qplan
+#include QPLAN_SIMD_FLOAT_ADD
+namespace qplan {
+namespace {
+#else
+
 // kBytes elements at a time. The difference of sub is in the sign of a scale. int8 is packed as uint8, 128
 // above, for which the packing instructions saturate.
 template <bool kSigned>
@@ -132,6 +140,8 @@ inline void add_float_of(const AddArgs& args, uint32_t begin, uint32_t end) {
     store_vector(pair.output, lanes.outputs(a, b), pair.count);
   });
 }
+
+#endif
 
 inline void add_float(const AddArgs& args, uint32_t begin, uint32_t end) {
   if (args.dtype == Dtype::kS8) {

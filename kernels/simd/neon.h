@@ -244,6 +244,9 @@ inline void store_words_as_bytes(uint8_t* to, VecI32 v, uint32_t count) {
   store_eight(to, vget_lane_u64(vreinterpret_u64_u8(bytes), 0), count);
 }
 
+// A header of its own for the float epilogue of add and sub.
+#define QPLAN_SIMD_FLOAT_ADD "kernels/simd/float_add_neon.h"
+
 // Pairs of int16: a0 * b0 + a1 * b1.
 inline VecI32 multiply_pairs(VecI32 a, VecI32 b) {
   return vpaddq_s32(vmull_s16(vget_low_s16(as_words(a)), vget_low_s16(as_words(b))),

@@ -31,12 +31,38 @@ inline uint8x16_t highest_bytes(VecI32 a, VecI32 b, VecI32 c, VecI32 d) {
   return vuzp2q_u8(halves(a, b), halves(c, d));
 }
 
-// What makes bytes of an epilogue's outputs: pack, then finish for all of a tile at once.
+// What makes bytes of an epilogue's outputs: pack, then finish for all of a tile at once. Everything on the
+// way saturates, as int8 in the end, from which uint8 is 128 away.
 template <typename Epilogue>
-struct EpilogueBytes : OutputBytes {
-  using OutputBytes::OutputBytes;
+struct EpilogueBytes {
+  int16x8_t zero_point;
+  int8x16_t lowest, highest;
+  uint8x16_t sign_bias;
+  bool is_whole;  // the outputs are int8, and no clamp is within the range
+  template <typename Args>
+  explicit EpilogueBytes(const Args& args) {
+    const int32_t to_signed = args.output_zero_point < 0 || args.clamp_min < 0 ? 0 : -128;
+    zero_point = vdupq_n_s16(static_cast<int16_t>(args.output_zero_point + to_signed));
+    lowest = vdupq_n_s8(static_cast<int8_t>(args.clamp_min + to_signed));
+    highest = vdupq_n_s8(static_cast<int8_t>(args.clamp_max + to_signed));
+    sign_bias = vdupq_n_u8(static_cast<uint8_t>(to_signed));
+    is_whole = args.clamp_min == -128 && args.clamp_max == 127;
+  }
+  // The bytes of a, then those of b, c, d.
+  VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
+    const int16x8_t ab = vqaddq_s16(as_words(pack_ints(a, b)), zero_point);
+    const int16x8_t cd = vqaddq_s16(as_words(pack_ints(c, d)), zero_point);
+    return vreinterpretq_s32_s8(vqmovn_high_s16(vqmovn_s16(ab), cd));
+  }
   template <uint32_t kCount>
-  void finish(VecI32 (&)[kCount]) const {}
+  __attribute__((always_inline)) void finish(VecI32 (&bytes)[kCount]) const {
+    if (is_whole) return;
+#pragma GCC unroll 8
+    for (VecI32& v : bytes) {
+      const int8x16_t clamped = vminq_s8(vmaxq_s8(vreinterpretq_s8_s32(v), lowest), highest);
+      v = as_ints(veorq_u8(vreinterpretq_u8_s8(clamped), sign_bias));
+    }
+  }
 };
 template <>
 struct EpilogueBytes<FixedPlainEpilogue> {
