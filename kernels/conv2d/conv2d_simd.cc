@@ -117,6 +117,15 @@ inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const LineBufferScra
   }
 }
 
+#if !defined(QPLAN_SIMD_ROWS)
+// Writes where `count` rows begin, side by side; returns where the next is written.
+inline const uint8_t** list_rows(const uint8_t** rows, const uint8_t* row, size_t row_stride,
+                                 uint32_t count) {
+  for (uint32_t j = 0; j < count; ++j, row += row_stride) *rows++ = row;
+  return rows;
+}
+#endif
+
 // The same in a line buffer, which is filled.
 inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const RowInterleave& interleave,
                        uint32_t block, const LineBufferScratch& parts, Gemm* product) {
@@ -135,7 +144,7 @@ inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const
   const uint8_t** rows = parts.rows;
   for (uint32_t i = 0; i < height; ++i) {
     const uint8_t* row = parts.line_buffer + i * a.stride_h * line_buffer.pitch;
-    for (uint32_t j = 0; j < width; ++j, row += product->row_stride) *rows++ = row;
+    rows = list_rows(rows, row, product->row_stride, width);
   }
 }
 

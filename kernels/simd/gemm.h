@@ -16,6 +16,7 @@
 //
 //   QPLAN_SIMD_TILES                    tiles: sums_blocks and gemm_blocks
 //   QPLAN_SIMD_ROW_SUMS                 row_sums
+//   QPLAN_SIMD_ROWS                     copy_run, and list_rows for conv2d
 //   QPLAN_SIMD_GEMM                     the whole product
 //
 // QPLAN_SIMD_EIGHTS: its tiles multiply weights in groups of eight bytes, too.
@@ -261,6 +262,13 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
 
 #endif
 
+#if defined(QPLAN_SIMD_ROWS)
+}  // namespace
+}  // namespace qplan
+#include QPLAN_SIMD_ROWS
+namespace qplan {
+namespace {
+#else
 // to[i] = from[i] ^ sign_bias.
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
   const VecI32 sign_biases = set_bytes(sign_bias);
@@ -275,6 +283,7 @@ inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sig
   for (; i + kBytes <= count; i += kBytes) store_ints(to + i, bit_xor(load_ints(from + i), sign_biases));
   for (; i < count; ++i) to[i] = from[i] ^ sign_bias;
 }
+#endif
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {
   const VecI32 values = set_bytes(value);
