@@ -75,19 +75,15 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
              : UINT64_MAX;
 }
 
-// Whether the plan was packed for one of these cores.
-// Cores whose stacks were measured apart from the others', and what a run takes there at most, in bytes: of
-// the kernels below, and where sums are steps of their own.
+// Cores whose stacks were measured apart from the others', and what a run of the kernels below takes there at
+// most, in bytes.
 struct MeasuredCore {
   std::string_view name;
   uint32_t invoke;
-  uint32_t invoke_with_sums;
 };
-constexpr uint32_t kMostOfRun = 1120;
-constexpr MeasuredCore kMeasuredCores[] = {{"cortex-m3", 1000, 1000},  {"cortex-m4", 1000, 1000},
-                                           {"cortex-m7", 1000, 1000},  {"cortex-m33", 1000, 1000},
-                                           {"cortex-m55", 1000, 1000}, {"cortex-m85", 1000, 1000},
-                                           {"rv32imc", 1000, 1000},    {"cortex-m0plus", 1024, kMostOfRun}};
+constexpr MeasuredCore kMeasuredCores[] = {{"cortex-m3", 1000},  {"cortex-m4", 1000},    {"cortex-m7", 1000},
+                                           {"cortex-m33", 1000}, {"cortex-m55", 1000},   {"cortex-m85", 1000},
+                                           {"rv32imc", 1000},    {"cortex-m0plus", 1024}};
 
 // That of the plan's CPU; null where it is another.
 const MeasuredCore* find_measured_core(const PlanView& view) {
@@ -103,7 +99,7 @@ const MeasuredCore* find_measured_core(const PlanView& view) {
   return nullptr;
 }
 
-// Whether the step is of the kernels that integer networks mostly have, whose stack was measured with four of
+// Whether the step is of the kernels that integer networks mostly have, whose stack was measured with five of
 // them. Others, and those that scale in float (F32E), take a little more.
 bool is_of_measured_kernels(const format::KernelStep& step) {
   const auto is_integer = [](const auto* params) { return params->contract() == format::Contract_TFL2; };
@@ -128,6 +124,7 @@ bool is_of_measured_kernels(const format::KernelStep& step) {
   }
 }
 
+// The same of sums, which were measured as steps of their own, and not as layers of a cascade.
 bool is_integer_sum(const format::KernelStep& step) {
   return step.kernel() == kKernel_add && step.params_as_AddParams()->contract() == format::Contract_TFL2;
 }
@@ -141,15 +138,12 @@ bool is_integer_sum(const format::KernelStep& step) {
 // of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
 Json stack_json(const PlanView& view, const format::Function& main) {
   const MeasuredCore* const core = find_measured_core(view);
-  bool has_cascades = false, has_args_on_stack = false, is_measured = core != nullptr, has_sums = false;
+  bool has_cascades = false, has_args_on_stack = false, is_measured = core != nullptr;
   for (uint32_t i = 0; i < main.num_steps(); ++i) {
     const uint32_t index = main.first_step() + i;
     if (view.npu_step(index) != nullptr) continue;
-    if (is_integer_sum(view.step(index))) {
-      has_sums = true;
-      continue;
-    }
-    is_measured = is_measured && is_of_measured_kernels(view.step(index));
+    is_measured =
+        is_measured && (is_of_measured_kernels(view.step(index)) || is_integer_sum(view.step(index)));
     if (view.step(index).kernel() != kKernel_chain) continue;
     has_cascades = true;
     has_args_on_stack = has_args_on_stack || !view.step(index).params_as_CascadeParams()->keeps_arguments();
@@ -157,11 +151,10 @@ Json stack_json(const PlanView& view, const format::Function& main) {
   constexpr uint32_t kArgsBytes = 320;  // kMaxArgsBytes of 32 bits
   const uint64_t arena_bytes = view.bank(view.main_bank()).size();
   uint32_t open = has_cascades ? 1248 : 1152;
-  if (is_measured && !has_sums) open = has_cascades ? 1200 : 1024;
+  if (is_measured) open = has_cascades ? 1200 : 1024;
   if (arena_bytes < kArgsBytes) open += kArgsBytes;
   if (has_cascades && arena_bytes < 2 * kArgsBytes) open += kArgsBytes;
-  uint32_t invoke = kMostOfRun;
-  if (is_measured) invoke = has_sums ? core->invoke_with_sums : core->invoke;
+  uint32_t invoke = is_measured ? core->invoke : 1120;
   if (has_args_on_stack) invoke = 1312;
   return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }

@@ -9,13 +9,23 @@ uint32_t aligned_extent(const Shape& shape, uint32_t rank, uint32_t axis) {
   return axis < missing ? 1 : shape[axis - missing];
 }
 
+void swap(uint64_t& a, uint64_t& b) {
+  const uint64_t value = a;
+  a = b;
+  b = value;
+}
+
 }  // namespace
 
 bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast) {
   if (output.rank != (a.rank > b.rank ? a.rank : b.rank)) return false;
-  uint64_t extents[format::kMaxRank];
-  uint64_t a_strides[format::kMaxRank];
-  uint64_t b_strides[format::kMaxRank];
+  *broadcast = Broadcast{};
+  broadcast->elements = output.elements();
+  // The axes are collected where they stay: arrays on the stack would make this the deepest call of a run on
+  // small processors.
+  uint64_t* const extents = broadcast->extents;
+  uint64_t* const a_strides = broadcast->a_strides;
+  uint64_t* const b_strides = broadcast->b_strides;
   uint32_t rank = 0;  // of the three arrays, which hold the last axis first
   uint64_t a_stride = 1;
   uint64_t b_stride = 1;
@@ -41,14 +51,13 @@ bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadca
       ++rank;
     }
   }
-  *broadcast = Broadcast{};
-  broadcast->elements = output.elements();
   if (rank == 0) return true;
   broadcast->rank = rank;
-  for (uint32_t i = 0; i < rank; ++i) {
-    broadcast->extents[i] = extents[rank - 1 - i];
-    broadcast->a_strides[i] = a_strides[rank - 1 - i];
-    broadcast->b_strides[i] = b_strides[rank - 1 - i];
+  for (uint32_t i = 0; i < rank / 2; ++i) {
+    const uint32_t other = rank - 1 - i;
+    swap(extents[i], extents[other]);
+    swap(a_strides[i], a_strides[other]);
+    swap(b_strides[i], b_strides[other]);
   }
   return true;
 }

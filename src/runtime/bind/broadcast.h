@@ -36,7 +36,8 @@ inline bool is_reduced_shape(const Shape& input, uint32_t axes, const Shape& out
 
 // The glue's part of broadcasting: from the shapes of a step's two inputs and its output.
 
-// Whether `output` is the shape that a and b broadcast to; if so, fills *broadcast.
+// Whether `output` is the shape that a and b broadcast to; if so, fills *broadcast, which is otherwise left
+// in part.
 [[nodiscard]] bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast);
 
 // For KernelFamily::in_place of families with two inputs: the input has the output's shape and element size,
