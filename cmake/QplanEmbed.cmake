@@ -33,5 +33,8 @@ function(qplan_embed target directory)
   add_custom_command(OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DINPUTS=${joined} -P ${QPLAN_EMBED_SCRIPT}
     DEPENDS ${inputs} ${QPLAN_EMBED_SCRIPT} VERBATIM COMMENT "embed ${directory}")
-  target_sources(${target} PRIVATE ${output})
+  # A target of its own: as a source of <target> the file would be made, and <target> compiled, only after all libraries that
+  # <target> links.
+  add_custom_target(${target}_embedded DEPENDS ${output})
+  add_dependencies(${target} ${target}_embedded)
 endfunction()
