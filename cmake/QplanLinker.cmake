@@ -1,6 +1,6 @@
-# A fast linker where one is present: mold, lld or gold, in this order. Half a second of processor time for the largest
-# test executable, where GNU ld takes one and a half. QPLAN_LINKER names another, "default" the compiler's own. Programs for
-# other processors are linked by their toolchain's.
+# A fast linker where one is present: mold, lld or gold, in this order. For packer_tests, the largest test executable, lld takes
+# 0.3 s of processor time, gold 0.6 s and GNU ld 1.5 s. QPLAN_LINKER names another, "default" the compiler's own. Programs
+# for other processors are linked by their toolchain's.
 set(QPLAN_LINKER "" CACHE STRING "The linker, as -fuse-ld takes it; empty: the fastest that is present; default: the compiler's")
 if(NOT QPLAN_LINKER AND NOT CMAKE_CROSSCOMPILING AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
   include(CheckLinkerFlag)

@@ -75,8 +75,8 @@ inline void add_float_of(const Args& args, uint32_t begin, uint32_t end) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
   for_each_broadcast_run(args.broadcast, range.begin, range.end,
                          [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
-                           const FloatAddLanes<kSigned> own_lanes =
-                               lanes;  // which outputs, as bytes, cannot change
+                           // Outputs, as bytes, might change what `lanes` refers to, but not a copy.
+                           const FloatAddLanes<kSigned> own_lanes = lanes;
                            const uint8_t *from_a = a + a_at, *from_b = b + b_at;
                            uint8_t* to = output + out;
                            if (a_step == 1 && b_step == 1) {
