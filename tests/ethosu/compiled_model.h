@@ -111,7 +111,7 @@ inline CompiledRun run_compiled(const CompiledModel& model, const std::vector<st
 // The files of ../shared/ethosu.
 struct CompiledFile {
   std::string name, accelerator;
-  std::filesystem::path path;
+  std::filesystem::path path, source;
   std::vector<std::filesystem::path> cases;  // folders with input0.bin and output0.bin
   // Estimated by Arm's compiler: of the device, and with its memories.
   uint64_t cycles = 0, total_cycles = 0;
@@ -130,10 +130,11 @@ inline std::vector<CompiledFile> compiled_files() {
     file.path = shared / "ethosu" / file.name;
     file.cycles = entry.value("vela_npu_cycles", uint64_t{0});
     file.total_cycles = entry.value("vela_total_cycles", uint64_t{0});
-    for (const std::string folder : entry.at("cases")) {
-      const bool is_shared = folder.starts_with("shared/");
-      file.cases.push_back(is_shared ? shared / folder.substr(7) : shared / "ethosu" / folder);
-    }
+    const auto path_of = [&](const std::string& path) {
+      return path.starts_with("shared/") ? shared / path.substr(7) : shared / "ethosu" / path;
+    };
+    file.source = path_of(entry.value("source", ""));
+    for (const std::string folder : entry.at("cases")) file.cases.push_back(path_of(folder));
     files.push_back(std::move(file));
   }
   return files;

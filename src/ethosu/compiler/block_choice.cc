@@ -37,7 +37,7 @@ uint64_t estimated_weight_bytes(const Config& config, const Kernel& k) {
   } else {
     ordered *= taps * round_up(inputs, k.ifm.bits == 16 ? 16 : kIfmStepDepth);
   }
-  return weights + (ordered - weights) / 4;
+  return weights + (ordered - weights) / 8;
 }
 
 // is_ordered: depth and weight order stay.

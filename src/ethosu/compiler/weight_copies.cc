@@ -1,6 +1,7 @@
 #include "src/ethosu/compiler/weight_copies.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -10,7 +11,7 @@ namespace {
 // How far before its kernel a transfer may start, in operations.
 constexpr size_t kAhead[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 constexpr size_t kMostAheadOfSlices = 4;
-constexpr int kPasses = 3;
+constexpr int kOrders = 4, kPasses = 3;
 // Operations that all estimates together look at: networks with very many layers are looked at once.
 constexpr uint64_t kMostVisits = 20'000'000;
 
@@ -40,20 +41,44 @@ class CopyChooser {
       Use& use = uses_[planned.unit];
       if (use.bytes == 0) use.first = i, use.bytes = weight_bytes(planned.fast_kernel());
       use.last_node = std::max(use.last_node, planned.last_node);
-      use.is_slow |= fast_.back().cycles() < in_place_.back().cycles();
+      const uint64_t slow = in_place_.back().cycles(), fast = fast_.back().cycles();
+      use.saved += slow > fast ? slow - fast : 0;
     }
   }
 
-  // One unit after the other, in the stream's order: the choice that is best with those of the others.
+  // From no copies at all, with units in different orders, of which the best result counts: the stream's, the
+  // opposite one, and by what fast weights save.
   std::vector<WeightCopy> run() {
-    uint64_t least = cycles_with(copies_);
+    std::vector<size_t> units;
+    for (const auto& [unit, use] : uses_) {
+      // The others gain nothing from faster weights.
+      if (use.saved > 0) units.push_back(unit);
+    }
+    std::vector<WeightCopy> best;
+    uint64_t least = UINT64_MAX;
+    for (int order = 0; order < kOrders; ++order) {
+      if (order % 2 == 1) {
+        std::ranges::reverse(units);
+      } else if (order > 0) {
+        std::ranges::stable_sort(units, std::greater(), [&](size_t unit) { return uses_.at(unit).saved; });
+      }
+      std::vector<WeightCopy> copies;
+      const uint64_t cycles = improve(units, &copies);
+      if (cycles < least) least = cycles, best = std::move(copies);
+    }
+    return best;
+  }
+
+ private:
+  // One unit after the other: the choice that is best with those of the others. Returns the cycles.
+  uint64_t improve(const std::vector<size_t>& units, std::vector<WeightCopy>* copies) const {
+    uint64_t least = cycles_with(*copies);
     for (int pass = 0; pass < kPasses; ++pass) {
       bool is_better = false;
-      for (const auto& [unit, use] : uses_) {
-        // It gains nothing from faster weights.
-        if (!use.is_slow) continue;
-        std::vector<WeightCopy> others = copies_;
-        std::erase_if(others, [unit = unit](const WeightCopy& copy) { return copy.unit == unit; });
+      for (const size_t unit : units) {
+        const Use& use = uses_.at(unit);
+        std::vector<WeightCopy> others = *copies;
+        std::erase_if(others, [&](const WeightCopy& copy) { return copy.unit == unit; });
         std::vector<std::vector<WeightCopy>> choices = {others};
         for (const size_t ahead : kAhead) {
           if (ahead > use.first + 1) break;
@@ -65,21 +90,20 @@ class CopyChooser {
         for (std::vector<WeightCopy>& choice : choices) {
           const uint64_t cycles = cycles_with(choice);
           if (cycles >= least) continue;
-          least = cycles, copies_ = std::move(choice), is_better = true;
+          least = cycles, *copies = std::move(choice), is_better = true;
         }
       }
       if (!is_better || visits_ > kMostVisits) break;
     }
-    return std::move(copies_);
+    return least;
   }
 
- private:
   // The operations that read the weights of a unit.
   struct Use {
     size_t first = 0;
     uint64_t bytes = 0;
     uint32_t last_node = 0;
-    bool is_slow = false;
+    uint64_t saved = 0;  // cycles, if the weights were in fast memory
   };
 
   // A transfer that starts `ahead` operations before the kernel. Its bytes are not those of values that
@@ -137,7 +161,7 @@ class CopyChooser {
   }
 
   // What the stream would take.
-  uint64_t cycles_with(const std::vector<WeightCopy>& copies) {
+  uint64_t cycles_with(const std::vector<WeightCopy>& copies) const {
     TimeLine time(config_);
     Unfinished unfinished(config_);
     const auto start_transfer = [&](const Transfer& transfer, const OperationCost& cost) {
@@ -188,8 +212,7 @@ class CopyChooser {
   std::vector<OperationCost> in_place_, fast_;                        // of each operation
   std::map<size_t, std::vector<std::vector<OperationCost>>> slices_;  // of operations with slicings
   std::map<size_t, Use> uses_;                                        // by unit
-  std::vector<WeightCopy> copies_;
-  uint64_t visits_ = 0;
+  mutable uint64_t visits_ = 0;
 };
 
 }  // namespace

@@ -2,23 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <functional>
-#include <numeric>
+
+#include "src/ethosu/compiler/weight_slices.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
 
-constexpr size_t kMaxSlice = 32768;
-// Each slice has a divisor of its own. A header takes 23 bits.
-constexpr size_t kCompressedSlice = 2048;
-constexpr uint32_t kNoZeroRuns = 6, kUncompressed = 7, kEnd = 7;
-constexpr uint32_t kMaxDivisor = 5;
-constexpr size_t kMaxPalette = 32;
-constexpr size_t kNumValues = 512;  // sign and magnitude, up to 255
-constexpr uint32_t kMaxDirectOffset = 31;
+constexpr uint32_t kEnd = 7;
 constexpr size_t kChunk = 12;  // codes
+constexpr size_t kWideIndex = 5, kWideChunk = 8;
+// Slices are planned for the palettes with which one slice takes the fewest bits: a few, and none that takes
+// more than a part more than the best one, with runs of zeros or without.
+constexpr size_t kPlannedPalettes = 2;
+constexpr uint64_t kNearly = 4;
 
 class BitWriter {
  public:
@@ -45,169 +43,192 @@ uint32_t sign_magnitude(int16_t weight) {
   return static_cast<uint32_t>(std::abs(weight)) << 1 | (weight < 0 ? 1 : 0);
 }
 
-using Histogram = std::array<uint64_t, kNumValues>;
+// What is coded: values, and in the streams that have them runs of zeros before the first value and after
+// each.
+struct Sequence {
+  std::vector<uint32_t> values, runs;
 
-// What a slice's symbols stand for: the palette's values first, the others from direct_offset on after them.
-struct Palette {
-  std::vector<uint32_t> values;
-  uint32_t direct_offset = 0;
-  uint32_t value_bits = 2;
-  std::array<uint32_t, kNumValues> index{};  // of each value
-
-  uint64_t bits() const { return 13 + values.size() * value_bits; }
+  bool has_runs() const { return !runs.empty(); }
 };
 
-Palette make_palette(const Histogram& histogram, std::vector<uint32_t> values) {
-  Palette palette;
-  palette.values = std::move(values);
-  // One entry would be written as none.
-  if (palette.values.size() == 1) palette.values.push_back(palette.values[0]);
-  std::array<bool, kNumValues> is_in{};
-  uint32_t largest = 0;
-  for (const uint32_t value : palette.values) is_in[value] = true, largest = std::max(largest, value);
-  palette.direct_offset = kMaxDirectOffset;
-  for (uint32_t v = 0; v < kNumValues; ++v) {
-    if (histogram[v] == 0) continue;
-    largest = std::max(largest, v);
-    if (!is_in[v]) palette.direct_offset = std::min(palette.direct_offset, v);
-  }
-  palette.value_bits = std::max(2u, static_cast<uint32_t>(std::bit_width(largest)));
-  const auto size = static_cast<uint32_t>(palette.values.size());
-  for (uint32_t v = palette.direct_offset; v < kNumValues; ++v)
-    palette.index[v] = size + v - palette.direct_offset;
-  for (uint32_t i = size; i-- > 0;) palette.index[palette.values[i]] = i;
-  return palette;
-}
-
-// Bits of a symbol in a slice with a divisor: a quotient in unary, and a remainder.
-uint64_t symbol_bits(uint32_t index, uint32_t divisor) { return (index >> divisor) + 1 + divisor; }
-
-uint64_t compressed_bits(const Histogram& histogram, const Palette& palette, uint32_t divisor) {
-  uint64_t bits = 0;
-  for (size_t v = 0; v < kNumValues; ++v) {
-    if (histogram[v] != 0) bits += histogram[v] * symbol_bits(palette.index[v], divisor);
-  }
-  return bits;
-}
-
-uint32_t best_divisor(const Histogram& histogram, const Palette& palette, uint64_t* bits) {
-  uint32_t best = 0;
-  *bits = UINT64_MAX;
-  for (uint32_t divisor = 0; divisor <= kMaxDivisor; ++divisor) {
-    const uint64_t cost = compressed_bits(histogram, palette, divisor);
-    if (cost < *bits) *bits = cost, best = divisor;
-  }
-  return best;
-}
-
-// Bits of an index of fixed length: of the palette alone where it has all values, else of the values.
-uint32_t index_bits(const Palette& palette, bool is_complete) {
-  return is_complete ? static_cast<uint32_t>(std::bit_width(palette.values.size() - 1)) : palette.value_bits;
-}
-
-void write_header(size_t count, uint32_t divisor, bool is_first, const Palette& palette, BitWriter* out) {
-  out->write(kNoZeroRuns, 3);
-  out->write(static_cast<uint32_t>(count - 1), 15);
-  out->write(divisor, 3);
-  out->write(0, 1);  // WTRUNC
-  out->write(is_first ? 1 : 0, 1);
-  if (!is_first) return;
-  out->write(palette.values.empty() ? 0 : palette.direct_offset, 5);
-  out->write(palette.values.empty() ? 0 : static_cast<uint32_t>(palette.values.size() - 1), 5);
-  out->write(palette.value_bits - 2, 3);
-  for (const uint32_t value : palette.values) out->write(value, palette.value_bits);
-}
-
-// Codes of 0 to 2 whose sums are the quotients, 12 in a chunk; the remainders of a chunk's symbols follow the
-// next chunk.
-void write_symbols(std::span<const uint32_t> symbols, uint32_t divisor, BitWriter* out) {
-  std::array<uint8_t, kChunk> codes{};
-  size_t count = 0;
-  std::vector<uint32_t> before, now;  // remainders
-  const auto end_chunk = [&] {
-    for (const uint8_t code : codes) out->write(code > 0 ? 1 : 0, 1);
-    for (const uint8_t code : codes) {
-      if (code > 0) out->write(code > 1 ? 1 : 0, 1);
+// All zeros as runs; a slice has a value, so that where all are zeros the first one is.
+Sequence with_runs(const std::vector<uint32_t>& values) {
+  Sequence sequence;
+  const bool is_zero = std::ranges::all_of(values, [](uint32_t value) { return value == 0; });
+  uint32_t zeros = 0;
+  for (const uint32_t value : values) {
+    if (value == 0 && !(is_zero && sequence.values.empty())) {
+      ++zeros;
+      continue;
     }
-    for (const uint32_t remainder : before) out->write(remainder, divisor);
-    before = std::move(now);
-    now.clear();
-    codes.fill(0);
-    count = 0;
-  };
-  const auto put = [&](uint8_t code) {
-    if (count == kChunk) end_chunk();
-    codes[count++] = code;
-  };
-  for (const uint32_t symbol : symbols) {
-    uint32_t quotient = symbol >> divisor;
-    for (; quotient >= 2; quotient -= 2) put(2);
-    put(static_cast<uint8_t>(quotient));
-    now.push_back(symbol & ((1u << divisor) - 1));
+    sequence.runs.push_back(zeros);
+    sequence.values.push_back(value);
+    zeros = 0;
   }
-  end_chunk();
-  for (const uint32_t remainder : before) out->write(remainder, divisor);
+  sequence.runs.push_back(zeros);
+  return sequence;
 }
 
-Histogram count(std::span<const uint32_t> values) {
-  Histogram histogram{};
-  for (const uint32_t value : values) ++histogram[value];
-  return histogram;
+std::vector<uint32_t> symbols_of(const Sequence& sequence, const Palette& palette) {
+  std::vector<uint32_t> symbols;
+  symbols.reserve(sequence.values.size());
+  for (const uint32_t value : sequence.values) symbols.push_back(palette.symbol[value]);
+  return symbols;
 }
 
-}  // namespace
+struct Plan {
+  const Sequence* sequence = nullptr;
+  Palette palette;
+  SlicePlan slices;
 
-// Two ways, and the shorter one: indices of fixed length, or the values by their frequency with a divisor for
-// each slice.
-std::vector<uint8_t> encode_weights(std::span<const int16_t> weights) {
-  std::vector<uint32_t> values;
-  values.reserve(weights.size());
-  for (const int16_t weight : weights) values.push_back(sign_magnitude(weight));
-  const Histogram histogram = count(values);
+  uint64_t bits() const { return palette.bits() + slices.bits; }
+};
+
+// The palettes of a sequence by the bits that it takes in one slice.
+std::vector<std::pair<uint64_t, Palette>> best_palettes(const Sequence& sequence) {
+  const Histogram histogram = count_values(sequence.values);
   std::vector<uint32_t> used;
   for (uint32_t v = 0; v < kNumValues; ++v) {
     if (histogram[v] != 0) used.push_back(v);
   }
   std::ranges::stable_sort(used, std::greater(), [&](uint32_t v) { return histogram[v]; });
-
-  Palette best = make_palette(histogram, {});
-  bool is_compressed = false;
-  const bool is_complete = used.size() <= kMaxPalette;
-  if (is_complete) {
-    Palette whole = make_palette(histogram, used);
-    if (index_bits(whole, true) < whole.value_bits) best = std::move(whole);
-  }
-  uint64_t least = best.bits() + values.size() * index_bits(best, !best.values.empty());
+  const uint64_t runs = one_slice_bits(sequence.runs);
+  std::vector<std::pair<uint64_t, Palette>> palettes;
   for (size_t size = 0; size <= std::min(kMaxPalette, used.size()); ++size) {
-    Palette palette = make_palette(histogram, {used.begin(), used.begin() + static_cast<int64_t>(size)});
-    uint64_t bits = 0;
-    (void)best_divisor(histogram, palette, &bits);
-    if (bits + palette.bits() >= least) continue;
-    least = bits + palette.bits();
-    best = std::move(palette);
-    is_compressed = true;
+    std::optional<Palette> palette = make_palette(used, size);
+    if (!palette) continue;
+    const uint64_t bits = one_slice_bits(*palette, histogram) + palette->bits() + runs;
+    palettes.emplace_back(bits, *std::move(palette));
   }
-  // Without a palette the values are themselves.
-  if (best.values.empty()) {
-    best.direct_offset = 0;
-    std::iota(best.index.begin(), best.index.end(), 0u);
+  std::ranges::stable_sort(palettes, {}, [](const auto& palette) { return palette.first; });
+  if (palettes.size() > kPlannedPalettes) palettes.resize(kPlannedPalettes);
+  return palettes;
+}
+
+void write_header(const Slice& slice, bool is_first, const Palette& palette, BitWriter* out) {
+  out->write(slice.codes.run_divisor, 3);
+  out->write(static_cast<uint32_t>(slice.length - 1), 15);
+  out->write(slice.codes.divisor, 3);
+  out->write(slice.codes.truncates ? 1 : 0, 1);
+  out->write(is_first ? 1 : 0, 1);
+  if (!is_first) return;
+  out->write(palette.direct_offset, 5);
+  out->write(palette.values.empty() ? 0 : static_cast<uint32_t>(palette.values.size() - 1), 5);
+  out->write(palette.value_bits - 2, 3);
+  for (const uint32_t value : palette.values) out->write(value, palette.value_bits);
+}
+
+// The symbols of one kind, chunk by chunk: codes of their quotients, and remainders, which follow the codes
+// of the next chunk.
+class Chunks {
+ public:
+  // step: how much a code of the largest value takes off the quotient; symbols end with a smaller one unless
+  // all of them end (truncates).
+  Chunks(std::span<const uint32_t> symbols, uint32_t divisor, uint32_t most_code, bool truncates)
+      : symbols_(symbols), divisor_(divisor), most_code_(most_code), truncates_(truncates) {}
+
+  size_t done() const { return done_; }
+  bool is_done() const { return done_ == symbols_.size(); }
+
+  // Codes of the next chunk.
+  std::span<const uint8_t> take(size_t size) {
+    codes_.fill(0);
+    for (size_t i = 0; i < size && !is_done(); ++i) {
+      if (!is_within_) quotient_ = symbols_[done_] >> divisor_, is_within_ = true;
+      const uint32_t code = std::min(quotient_, most_code_);
+      codes_[i] = static_cast<uint8_t>(code);
+      quotient_ -= code;
+      if (code < most_code_ || truncates_) end_symbol();
+    }
+    return {codes_.data(), size};
+  }
+  void take_uncompressed(size_t size) {
+    for (size_t i = 0; i < size && !is_done(); ++i) end_symbol();
+  }
+  void write_remainders(BitWriter* out) {
+    for (const uint32_t remainder : before_) out->write(remainder, divisor_);
+    before_.swap(now_);
+    now_.clear();
   }
 
-  BitWriter out;
-  const size_t most = is_compressed ? kCompressedSlice : kMaxSlice;
-  for (size_t begin = 0; begin < values.size(); begin += most) {
-    const std::span<const uint32_t> slice(values.data() + begin, std::min(most, values.size() - begin));
-    std::vector<uint32_t> symbols;
-    for (const uint32_t value : slice) symbols.push_back(best.index[value]);
-    uint64_t bits = 0;
-    const uint32_t divisor = is_compressed ? best_divisor(count(slice), best, &bits) : kUncompressed;
-    write_header(slice.size(), divisor, begin == 0, best, &out);
-    if (is_compressed) {
-      write_symbols(symbols, divisor, &out);
-    } else {
-      const uint32_t width = index_bits(best, !best.values.empty());
-      for (const uint32_t symbol : symbols) out.write(symbol, width);
+ private:
+  void end_symbol() {
+    now_.push_back(symbols_[done_++] & ((1u << divisor_) - 1));
+    is_within_ = false;
+  }
+
+  std::span<const uint32_t> symbols_;
+  uint32_t divisor_, most_code_;
+  bool truncates_, is_within_ = false;
+  uint32_t quotient_ = 0;
+  size_t done_ = 0;
+  std::array<uint8_t, kChunk> codes_{};
+  std::vector<uint32_t> before_, now_;  // remainders
+};
+
+// Chunks of symbols and of runs as the decoder expects them, which keeps a few of both.
+void write_slice(std::span<const uint32_t> symbols, std::span<const uint32_t> runs, const SliceCodes& codes,
+                 uint32_t fixed_bits, BitWriter* out) {
+  const bool is_uncompressed = codes.divisor == kUncompressed, has_runs = codes.run_divisor != kNoZeroRuns;
+  Chunks weights(symbols, is_uncompressed ? fixed_bits : codes.divisor, 2, codes.truncates);
+  Chunks zeros(runs, has_runs ? codes.run_divisor : 0, 1, false);
+  for (bool is_on = true; is_on;) {
+    const bool weights_on = !weights.is_done() && (!has_runs || weights.done() < zeros.done() + 8);
+    const bool zeros_on = !zeros.is_done() && weights.done() >= zeros.done();
+    std::span<const uint8_t> quotients;
+    if (weights_on && is_uncompressed)
+      weights.take_uncompressed(fixed_bits > kWideIndex ? kWideChunk : kChunk);
+    if (weights_on && !is_uncompressed) quotients = weights.take(kChunk);
+    for (const uint8_t code : quotients) out->write(code > 0 ? 1 : 0, 1);
+    if (zeros_on) {
+      for (const uint8_t code : zeros.take(codes.run_divisor == 3 ? 8 : kChunk)) out->write(code, 1);
     }
+    for (const uint8_t code : quotients) {
+      if (code > 0) out->write(code > 1 ? 1 : 0, 1);
+    }
+    weights.write_remainders(out);
+    zeros.write_remainders(out);
+    is_on = weights_on || zeros_on;
+  }
+}
+
+}  // namespace
+
+// With runs of zeros or without, whichever is shorter.
+std::vector<uint8_t> encode_weights(std::span<const int16_t> weights) {
+  BitWriter out;
+  // A core may have no output channel.
+  if (weights.empty()) return out.finish();
+  Sequence all, sparse;
+  all.values.reserve(weights.size());
+  for (const int16_t weight : weights) all.values.push_back(sign_magnitude(weight));
+  sparse = with_runs(all.values);
+  Plan best;
+  uint64_t least = UINT64_MAX;  // in one slice
+  std::vector<std::pair<const Sequence*, std::vector<std::pair<uint64_t, Palette>>>> candidates;
+  for (const Sequence* sequence : {&all, &sparse}) {
+    candidates.emplace_back(sequence, best_palettes(*sequence));
+    least = std::min(least, candidates.back().second.front().first);
+  }
+  for (auto& [sequence, palettes] : candidates) {
+    for (auto& [bits, palette] : palettes) {
+      if (bits > least + least / kNearly) break;
+      Plan plan = {sequence, std::move(palette), {}};
+      plan.slices = plan_slices(plan.palette, symbols_of(*sequence, plan.palette), sequence->runs);
+      if (best.sequence == nullptr || plan.bits() < best.bits()) best = std::move(plan);
+    }
+  }
+
+  const std::vector<uint32_t> symbols = symbols_of(*best.sequence, best.palette);
+  std::span<const uint32_t> symbols_left = symbols, runs_left = best.sequence->runs;
+  for (const Slice& slice : best.slices.slices) {
+    const bool is_first = symbols_left.size() == symbols.size();
+    write_header(slice, is_first, best.palette, &out);
+    // The zeros before the first weight are a run, too.
+    const size_t num_runs = best.sequence->has_runs() ? slice.length + (is_first ? 1 : 0) : 0;
+    write_slice(symbols_left.first(slice.length), runs_left.first(num_runs), slice.codes,
+                best.palette.fixed_bits(), &out);
+    symbols_left = symbols_left.subspan(slice.length), runs_left = runs_left.subspan(num_runs);
   }
   return out.finish();
 }

@@ -51,6 +51,41 @@ TEST(EthosuWeights, OfFewValuesTakeFewBits) {
   expect_round_trip(weights);
 }
 
+// Zeros at random, alone, and as many as the device's order has beside a few inputs.
+TEST(EthosuWeights, WithManyZerosComeBack) {
+  qplan::testing::Random random(5);
+  for (const size_t count : {1, 13, 1000, 40000}) {
+    expect_round_trip(std::vector<int16_t>(count));
+    for (const double share : {0.02, 0.3, 0.8, 0.999}) {
+      std::vector<int16_t> weights = random.integers<int16_t>(count, -127, 127);
+      for (int16_t& weight : weights) weight = random.chance(share) ? int16_t{0} : weight;
+      expect_round_trip(weights);
+    }
+  }
+  expect_round_trip({});
+}
+
+TEST(EthosuWeights, ThatAreZerosBesideOneInputTakeFewBits) {
+  qplan::testing::Random random(6);
+  std::vector<int16_t> weights(8 * 640);
+  for (size_t i = 0; i < weights.size(); i += 8) weights[i] = static_cast<int16_t>(random.integer(-127, 127));
+  EXPECT_LT(compiler::encode_weights(weights).size(), 640u * 3 / 2 + 64);
+  expect_round_trip(weights);
+}
+
+// 72 weights and 24 zeros in turns, as a depthwise layer of 3 x 3 has them: slices for each.
+TEST(EthosuWeights, ThatAreZerosInStretchesTakeFewBits) {
+  qplan::testing::Random random(7);
+  std::vector<int16_t> weights;
+  for (int i = 0; i < 8; ++i) {
+    const std::vector<int16_t> part = random.integers<int16_t>(72, -127, 127);
+    weights.insert(weights.end(), part.begin(), part.end());
+    weights.resize(weights.size() + 24);
+  }
+  EXPECT_LT(compiler::encode_weights(weights).size(), 8u * 72 + 8 * 12 + 16);
+  expect_round_trip(weights);
+}
+
 // No damaged stream is read beyond its end (under sanitizers), and none fills more than there is room for.
 TEST(EthosuWeights, ThatAreDamagedAreReadSafely) {
   qplan::testing::Random random(3);
