@@ -133,15 +133,21 @@ function(qplan_isa_run target isa name content)
   target_sources(${target} PRIVATE ${run})
 endfunction()
 
-# qplan_isa_queries(<target> <name> <content>): the object with accepts, scratch_bytes and work_items. It is compiled without
-# the flags of its instruction set, because the packer asks about instruction sets that its own processor lacks, and a
-# compiler that may use AVX-512 copies structs with it.
-function(qplan_isa_queries target name content)
+# qplan_isa_queries(<target> <isa> <name> <content>): the object with accepts, scratch_bytes and work_items. It is compiled
+# without the flags of its instruction set, because the packer asks about instruction sets that its own processor lacks, and
+# a compiler that may use AVX-512 copies structs with it.
+function(qplan_isa_queries target isa name content)
   set(queries ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}_queries.cc)
   file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1\n${content}" @ONLY)
   # Vectors are passed only between functions that this object does not contain; one file's local name may be another's
   # global one.
-  set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "-Wno-unused-function;-Wno-psabi;-Wno-shadow")
+  set(options -Wno-unused-function -Wno-psabi -Wno-shadow)
+  set(intrinsics)
+  set(intrinsics_file)
+  if(NOT isa IN_LIST QPLAN_SCALAR_ISAS)
+    qplan_isa_intrinsics(intrinsics ${target} queries ${options})
+  endif()
+  set_source_files_properties(${queries} PROPERTIES COMPILE_OPTIONS "${options};${intrinsics}" OBJECT_DEPENDS "${intrinsics_file}")
   target_sources(${target} PRIVATE ${queries})
 endfunction()
 
@@ -229,11 +235,11 @@ function(qplan_isa_sources target)
         endif()
         set(content "#define QPLAN_SCALAR_ISA ${isa}\n${include}")
         qplan_isa_run(${target} ${isa} ${variants}_${isa} "${content}")
-        qplan_isa_queries(${target} ${variants}_${isa} "${content}")
+        qplan_isa_queries(${target} ${isa} ${variants}_${isa} "${content}")
         # The same for images that are to be small (kernels/scalar/dsp.h).
         set(content "#define QPLAN_SCALAR_FORM 1\n#define QPLAN_SCALAR_ISA ${isa}_form\n${include}")
         qplan_isa_run(${target} ${isa} ${variants}_${isa}_form "${content}")
-        qplan_isa_queries(${target} ${variants}_${isa}_form "${content}")
+        qplan_isa_queries(${target} ${isa} ${variants}_${isa}_form "${content}")
       endforeach()
     else()
       set(isas ${QPLAN_ISAS} ${QPLAN_SCALAR_ISAS})
@@ -243,14 +249,14 @@ function(qplan_isa_sources target)
         # On other machines only what packers ask.
         if(NOT variants STREQUAL name AND (isa IN_LIST QPLAN_ISAS OR EXISTS ${folder}/${variants}_scalar.cc))
           qplan_isa_run(${target} ${isa} ${name} "${include}")
-          qplan_isa_queries(${target} ${name} "${include}")
+          qplan_isa_queries(${target} ${isa} ${name} "${include}")
         endif()
       endforeach()
     endif()
   endforeach()
   foreach(isa IN LISTS QPLAN_ISAS)
     if(queries_${isa})
-      qplan_isa_queries(${target} simd_${isa} "${head_${isa}}${queries_${isa}}")
+      qplan_isa_queries(${target} ${isa} simd_${isa} "${head_${isa}}${queries_${isa}}")
     endif()
   endforeach()
 endfunction()

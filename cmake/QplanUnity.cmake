@@ -12,7 +12,7 @@
 # itself: for editors, which want a command for each file, and for the check that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
 # Users of qplan and CI compile everything once, so units are large: the packer takes two thirds of the processor time
-# that it takes by folders, and up to 1.8 GB of memory for a unit. Developers compile again what a change touches, so
+# that it takes by folders, and up to 2.3 GB of memory for a unit. Developers compile again what a change touches, so
 # units are small.
 set(default_unity_size 120)
 # Five large units may be compiled at a time, if there are as many processors.
@@ -21,7 +21,7 @@ cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
 if(jobs GREATER 5)
   set(jobs 5)
 endif()
-math(EXPR needed "${jobs} * 2000")
+math(EXPR needed "${jobs} * 2400")
 if(memory LESS needed)
   set(default_unity_size 24)
 endif()

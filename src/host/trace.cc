@@ -6,17 +6,15 @@
 #include <deque>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "qplan/host.h"
 #include "src/host/host_error.h"
+#include "src/host/trace_events.h"
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Record {
   std::string name;
@@ -41,8 +39,6 @@ struct Attachment {
   qplan_trace* trace;
   qplan_platform before;
 };
-
-double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
 
 }  // namespace
 
@@ -100,40 +96,29 @@ void forward_log(void* user, uint32_t level, const char* text) {
   attachment->before.log(attachment->before.user, level, text);
 }
 
-Json metadata(const char* what, uint32_t thread, const std::string& name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread + 1}, {"args", {{"name", name}}}};
+qplan::host::TraceEvents::CompleteEvent event_of(const Record& record, uint64_t origin_ns) {
+  qplan::host::TraceEvents::CompleteEvent event = {record.name.empty() ? record.op : record.name,
+                                                   record.op,
+                                                   record.thread + 1,
+                                                   record.begin_ns - origin_ns,
+                                                   record.end_ns - origin_ns,
+                                                   {{"step", record.step},
+                                                    {"op", record.op},
+                                                    {"kernel", record.kernel},
+                                                    {"macs", record.macs},
+                                                    {"bytes", record.bytes}}};
+  if (record.status < 0) event.arguments.emplace_back("status", qplan_status_name(record.status));
+  return event;
 }
 
-Json complete_event(const Record& record, uint64_t origin_ns) {
-  Json json = {{"name", record.name.empty() ? record.op : record.name},
-               {"cat", record.op},
-               {"ph", "X"},
-               {"pid", 1},
-               {"tid", record.thread + 1},
-               {"ts", microseconds(record.begin_ns - origin_ns)},
-               {"dur", microseconds(record.end_ns - record.begin_ns)}};
-  json["args"] = {{"step", record.step},
-                  {"op", record.op},
-                  {"kernel", record.kernel},
-                  {"macs", record.macs},
-                  {"bytes", record.bytes}};
-  if (record.status < 0) json["args"]["status"] = qplan_status_name(record.status);
-  return json;
-}
-
-// An event a line. Names come from models: bytes that are not UTF-8 become U+FFFD.
 std::string to_json(qplan_trace* trace) {
   const std::lock_guard<std::mutex> lock(trace->mutex);
-  const auto line = [](const Json& event) {
-    return event.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  std::string json =
-      "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + line(metadata("process_name", 0, "qplan"));
+  qplan::host::TraceEvents events(1, "qplan");
   for (uint32_t i = 0; i < trace->threads.size(); ++i) {
-    json += ",\n" + line(metadata("thread_name", i, i == 0 ? "invoke" : "invoke " + std::to_string(i + 1)));
+    events.name_thread(i + 1, i == 0 ? "invoke" : "invoke " + std::to_string(i + 1));
   }
-  for (const Record& record : trace->records) json += ",\n" + line(complete_event(record, trace->origin_ns));
-  return json + "\n]}\n";
+  for (const Record& record : trace->records) events.add(event_of(record, trace->origin_ns));
+  return events.to_json();
 }
 
 }  // namespace

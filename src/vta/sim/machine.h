@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "qplan/npu_driver.h"
+#include "src/host/trace_events.h"
 #include "src/vta/isa/vta.h"
 #include "src/vta/sim/memory.h"
 #include "src/vta/sim/program.h"
@@ -151,13 +152,14 @@ Fault token_fault(const vta::TokenResult& tokens);
 
 class Trace {
  public:
+  Trace();
   void add(const vta::Config& config, uint64_t job, const Program& program);
   // False with *error set when the file cannot be written.
   bool write(const std::string& path, std::string* error) const;
   std::string to_json() const;
 
  private:
-  std::string events_;
+  host::TraceEvents events_{2, "vta-sim"};
   uint64_t origin_ns_ = 0;  // of the next job
 };
 

@@ -1,4 +1,3 @@
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "qplan/host.h"
@@ -11,57 +10,42 @@
 namespace qplan::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-double microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000; }
-
-Json metadata(const char* what, uint32_t thread, const char* name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", 2}, {"tid", thread}, {"args", {{"name", name}}}};
-}
-
-// An event a line. Names come from blobs: bytes that are not UTF-8 become U+FFFD.
-std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 uint64_t nanoseconds(const vta::Config& config, uint64_t cycles) {
   return cycles * 1000000 / config.clock_khz;
 }
 
 }  // namespace
 
+Trace::Trace() {
+  for (uint32_t m = 0; m < vta::kNumModules; ++m) {
+    events_.name_thread(m + 1, module_name(static_cast<vta::Module>(m)));
+  }
+}
+
 void Trace::add(const vta::Config& config, uint64_t job, const Program& program) {
   char text[vta::kDisassemblyBytes];
   for (size_t i = 0; i < program.stream.size(); ++i) {
     const vta::Instruction& instruction = program.stream[i];
-    const uint64_t begin = nanoseconds(config, program.schedule.begin[i]);
-    const uint64_t end = nanoseconds(config, program.schedule.end[i]);
+    const uint64_t begin = program.schedule.begin[i];
+    const uint64_t end = program.schedule.end[i];
     disassemble(instruction, text);
     const std::string node = program.nodes.empty() ? "" : program.nodes[i];
-    Json event = {{"name", node.empty() ? opcode_name(instruction.opcode) : node},
-                  {"cat", opcode_name(instruction.opcode)},
-                  {"ph", "X"},
-                  {"pid", 2},
-                  {"tid", static_cast<uint32_t>(module_of(instruction)) + 1},
-                  {"ts", microseconds(origin_ns_ + begin)},
-                  {"dur", microseconds(end - begin)}};
-    event["args"] = {{"job", job},
-                     {"instruction", i},
-                     {"text", text},
-                     {"cycles", program.schedule.end[i] - program.schedule.begin[i]},
-                     {"bytes", dram_bytes(instruction)},
-                     {"macs", macs(instruction)}};
-    events_ += ",\n" + line_of(event);
+    events_.add({node.empty() ? opcode_name(instruction.opcode) : node,
+                 opcode_name(instruction.opcode),
+                 static_cast<uint32_t>(module_of(instruction)) + 1,
+                 origin_ns_ + nanoseconds(config, begin),
+                 origin_ns_ + nanoseconds(config, end),
+                 {{"job", job},
+                  {"instruction", i},
+                  {"text", text},
+                  {"cycles", end - begin},
+                  {"bytes", dram_bytes(instruction)},
+                  {"macs", macs(instruction)}}});
   }
   origin_ns_ += nanoseconds(config, program.schedule.total_cycles);
 }
 
-std::string Trace::to_json() const {
-  std::string json =
-      "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + line_of(metadata("process_name", 0, "vta-sim"));
-  for (uint32_t m = 0; m < vta::kNumModules; ++m) {
-    json += ",\n" + line_of(metadata("thread_name", m + 1, module_name(static_cast<vta::Module>(m))));
-  }
-  return json + events_ + "\n]}\n";
-}
+std::string Trace::to_json() const { return events_.to_json(); }
 
 bool Trace::write(const std::string& path, std::string* error) const {
   const std::string json = to_json();
