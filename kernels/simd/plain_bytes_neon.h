@@ -48,6 +48,8 @@ struct EpilogueBytes {
     sign_bias = vdupq_n_u8(static_cast<uint8_t>(to_signed));
     is_whole = args.clamp_min == -128 && args.clamp_max == 127;
   }
+  // Whether `finish` leaves bytes as they are.
+  bool is_finished() const { return is_whole; }
   // The bytes of a, then those of b, c, d.
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const {
     const int16x8_t ab = vqaddq_s16(as_words(pack_ints(a, b)), zero_point);
@@ -77,6 +79,7 @@ struct EpilogueBytes<FixedPlainEpilogue> {
     zero_point = vdupq_n_u8(static_cast<uint8_t>(args.output_zero_point));
     is_whole = low == 0 && high == 255;
   }
+  static bool is_finished() { return false; }
   VecI32 pack(VecI32 a, VecI32 b, VecI32 c, VecI32 d) const { return as_ints(highest_bytes(a, b, c, d)); }
   template <uint32_t kCount>
   __attribute__((always_inline)) void finish(VecI32 (&bytes)[kCount]) const {

@@ -9,6 +9,7 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/plain_bytes_neon.h"
+#include "kernels/simd/shifted_bytes_neon.h"
 
 namespace qplan {
 namespace {
@@ -40,6 +41,25 @@ __attribute__((always_inline)) inline void load_two_anew(const Element* from, Ve
                    : "=w"(first), "=w"(second)
                    : "Ump"(vectors[0]), "m"(*reinterpret_cast<const Vector(*)[2]>(from)));
 #endif
+}
+// Four vectors that are not overwritten, so that they may be neighbours without copies.
+template <typename Element, typename Vector>
+__attribute__((always_inline)) inline void load_constants(const Element* from, Vector (&to)[4]) {
+#if defined(__clang__)
+  load_two(from, to[0], to[1]);
+  load_two(from + 32 / sizeof(Element), to[2], to[3]);
+#else
+  int32x4x4_t four;
+  __asm__ volatile("ld1 {%S0.4s - %V0.4s}, %1"
+                   : "=w"(four)
+                   : "Q"(*reinterpret_cast<const Vector(*)[4]>(from)));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) to[i] = reinterpret_cast<Vector>(four.val[i]);
+#endif
+}
+template <typename Element, typename Vector>
+__attribute__((always_inline)) inline void load_constants(const Element* from, Vector (&to)[2]) {
+  load_two_anew(from, to[0], to[1]);
 }
 // Four vectors of bytes.
 __attribute__((always_inline)) inline void load_four_on(const int8_t*& from, int8x16_t (&to)[4]) {
@@ -198,12 +218,10 @@ inline uint8_t* outputs_at(const Gemm& g, uint32_t row, uint32_t channel) {
 template <typename Epilogue, uint32_t kRows, uint32_t kVectors, bool kByRow = kHasOffset<Epilogue>>
 class TileOutputs {
  public:
-  TileOutputs(const Gemm& g, uint32_t channel, const VecI32 (&)[kRows][kVectors])
+  template <typename Bytes>
+  TileOutputs(const Gemm& g, const Bytes&, uint32_t channel, const VecI32 (&)[kRows][kVectors])
       : offsets_(g.float_offset + channel) {
-#pragma GCC unroll 2
-    for (uint32_t q = 0; q < kVectors; q += 2) {
-      load_two_anew(g.float_scale + channel + q * kLanes, scale_[q], scale_[q + 1]);
-    }
+    load_constants(g.float_scale + channel, scale_);
   }
   __attribute__((always_inline)) void make(uint32_t, const VecI32 (&sums)[kVectors],
                                            VecI32 (&outputs)[kVectors]) {
@@ -223,7 +241,8 @@ class TileOutputs {
 template <typename Epilogue, uint32_t kRows, uint32_t kVectors>
 class TileOutputs<Epilogue, kRows, kVectors, false> {
  public:
-  TileOutputs(const Gemm& g, uint32_t channel, const VecI32 (&sums)[kRows][kVectors]) {
+  template <typename Bytes>
+  TileOutputs(const Gemm& g, const Bytes&, uint32_t channel, const VecI32 (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 4
     for (uint32_t q = 0; q < kVectors; ++q) {
       const Epilogue epilogue(g, channel + q * kLanes);
@@ -240,19 +259,39 @@ class TileOutputs<Epilogue, kRows, kVectors, false> {
  private:
   VecI32 outputs_[kRows][kVectors];
 };
+template <bool kIsPlain, uint32_t kRows, uint32_t kVectors>
+class TileOutputs<ShiftedEpilogue<kIsPlain>, kRows, kVectors, false> {
+ public:
+  template <typename Bytes>
+  TileOutputs(const Gemm& g, const Bytes& bytes, uint32_t, const VecI32 (&)[kRows][kVectors])
+      : begin_(bytes.begin) {
+    // Otherwise GCC 12 computes it for each row.
+    __asm__("" : "+r"(begin_) : "m"(bytes.begin));
+    load_constants(g.multiplier, multiplier_);
+    load_constants(bytes.left, left_);
+  }
+  __attribute__((always_inline)) void make(uint32_t, const VecI32 (&sums)[kVectors],
+                                           VecI32 (&outputs)[kVectors]) {
+    shifted_outputs<kIsPlain>(begin_, multiplier_, left_, sums, outputs);
+  }
+
+ private:
+  const int32_t* begin_;
+  VecI32 multiplier_[kVectors], left_[kVectors];
+};
 
 // Makes outputs of a tile's sums. Constants are loaded when the products are done: held meanwhile, they would
 // take registers from the sums.
-template <typename Epilogue>
+template <typename Epilogue, typename Bytes = EpilogueBytes<Epilogue>>
 struct OutputWriter {
   using EpilogueType = Epilogue;
-  EpilogueBytes<Epilogue> bytes;
+  Bytes bytes;
   explicit OutputWriter(const Gemm& g) : bytes(g) {}
 
   template <uint32_t kRows, uint32_t kVectors>
   __attribute__((always_inline)) void write(uint8_t* out, const Gemm& g, uint32_t channel,
                                             const VecI32 (&sums)[kRows][kVectors]) const {
-    TileOutputs<Epilogue, kRows, kVectors> outputs(g, channel, sums);
+    TileOutputs<Epilogue, kRows, kVectors> outputs(g, bytes, channel, sums);
     const uint32_t count = g.num_channels - channel;
     if constexpr (kVectors == 4) {
       VecI32 packed[kRows];
@@ -262,6 +301,8 @@ struct OutputWriter {
         outputs.make(p, sums[p], row);
         packed[p] = bytes.pack(row[0], row[1], row[2], row[3]);
       }
+      // By themselves, since GCC 12 copies them where the ways meet.
+      if (bytes.is_finished() && count >= 16) return store_rows(out, g.out_stride, packed, 16);
       bytes.finish(packed);
       store_rows(out, g.out_stride, packed, count);
     } else {
@@ -279,6 +320,21 @@ struct OutputWriter {
     }
   }
 };
+
+// run(EpilogueKind<...>()), a writer, for the channels from `channel` on, of one group of 16. kChannels: of a
+// tile. The constants of ShiftedEpilogue are made once for all rows: of one row that would take as long as
+// its outputs.
+template <uint32_t kChannels, typename Run>
+inline void with_writer(const Gemm& g, uint32_t channel, const Run& run) {
+  if (g.num_rows == 1 || !group_is_shifted(g, channel)) {
+    with_epilogue_of_bytes(
+        g, channel, [&](auto kind) { run(EpilogueKind<OutputWriter<typename decltype(kind)::Epilogue>>()); });
+  } else if (has_plain_bytes(g)) {
+    run(EpilogueKind<OutputWriter<ShiftedEpilogue<true>, ShiftedBytes<true, kChannels>>>());
+  } else {
+    run(EpilogueKind<OutputWriter<ShiftedEpilogue<false>, ShiftedBytes<false, kChannels>>>());
+  }
+}
 
 // ACC32: the sums are the outputs. Vectors of integers are stored as they are.
 struct SumWriter {

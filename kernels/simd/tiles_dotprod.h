@@ -15,6 +15,30 @@
 namespace qplan {
 namespace {
 
+// load_four_on by number, since GCC 12 moves sums out of the way of neighbours.
+__attribute__((always_inline)) inline void load_weights_on(const int8_t*& from, int8x16_t (&to)[4]) {
+#if defined(__clang__)
+  load_four_on(from, to);
+#else
+  register int8x16_t a __asm__("v28");
+  register int8x16_t b __asm__("v29");
+  register int8x16_t c __asm__("v30");
+  register int8x16_t d __asm__("v31");
+  __asm__("ld1 {v28.16b - v31.16b}, [%4], #64"
+          : "=w"(a), "=w"(b), "=w"(c), "=w"(d), "+r"(from)
+          : "m"(*reinterpret_cast<const int8x16x4_t*>(from)));
+  to[0] = a;
+  to[1] = b;
+  to[2] = c;
+  to[3] = d;
+#endif
+}
+
+// Groups of four bytes of a tap. Three and twelve are the rows of a window of 3 pixels of 3 or 16 channels: a
+// tap of twelve takes a tile of 4 rows 219 instructions, 9 less than where the tile finds out how many there
+// are. Eights are a multiple of eight.
+enum class TapGroups { kAny, kThree, kTwelve, kEights };
+
 // Sums of kRows rows by 4 * kVectors channels. kToSigned: bytes are uint8, of which 128 is subtracted.
 // kSumsWeights: of one row, whose weights are summed on the way.
 template <uint32_t kRows, uint32_t kVectors, bool kToSigned, bool kSumsWeights = false>
@@ -31,7 +55,7 @@ struct TileSums {
   __attribute__((always_inline)) void add_group(const int8_t*& weights, const int8x16_t (&rows)[kRows]) {
     int8x16_t w[kVectors];
     if constexpr (kVectors == 4) {
-      load_four_on(weights, w);
+      load_weights_on(weights, w);
     } else {
       load_two(weights, w[0], w[1]);
       weights += 64;
@@ -84,6 +108,7 @@ struct TileSums {
     add_groups<4>(weights, second);
   }
 
+  template <TapGroups kGroups = TapGroups::kAny>
   __attribute__((always_inline)) void add_rows(const Gemm& g, const uint8_t* const (&rows)[kRows],
                                                const int8_t* weights, uint8x16_t sign_bias) {
     const uint32_t num_k4 = tap_k4(g);
@@ -92,6 +117,22 @@ struct TileSums {
       const uint8_t* at[kRows];
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < kRows; ++p) at[p] = rows[p] + *tap;
+      if constexpr (kGroups == TapGroups::kThree) {
+        add_bytes<8>(at, 0, weights, sign_bias);
+        add_bytes<4>(at, 8, weights, sign_bias);
+        continue;
+      }
+      if constexpr (kGroups == TapGroups::kTwelve) {
+        add_two_vectors(at, weights, sign_bias);
+        add_bytes<16>(at, 0, weights, sign_bias);
+        continue;
+      }
+      if constexpr (kGroups == TapGroups::kEights) {
+        const int8_t* next = weights + size_t{num_k4} * 64;
+        do add_two_vectors(at, weights, sign_bias);
+        while (weights != next);
+        continue;
+      }
       for (const int8_t* pairs = weights + size_t{num_k4 / 8} * 512; weights != pairs;) {
         add_two_vectors(at, weights, sign_bias);
       }
@@ -164,20 +205,20 @@ struct TileStart {
 };
 
 // kRows rows by the first channels.
-template <uint32_t kRows, bool kToSigned, uint32_t kVectors, typename Writer>
+template <uint32_t kRows, bool kToSigned, TapGroups kGroups, uint32_t kVectors, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const TileStart<kVectors>& start,
                                                      const Writer& writer, RowWalk& walk) {
   TileSums<kRows, kVectors, kToSigned> sums;
   start.begin(walk.term, sums);
   const uint8_t* rows[kRows];
   walk.take(rows);
-  sums.add_rows(g, rows, g.weights, dot_sign_bias(g));
+  sums.template add_rows<kGroups>(g, rows, g.weights, dot_sign_bias(g));
   writer.write(walk.out, g, 0, sums.of);
   walk.next_tile<kRows>(g);
 }
 
 // All rows by 4 * kVectors channels. Not inlined: a function for each writer, whose loops need all registers.
-template <uint32_t kVectors, bool kToSigned, typename Writer>
+template <uint32_t kVectors, bool kToSigned, TapGroups kGroups, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
   Gemm g = product;
   move_to_channels(g, channel);
@@ -185,8 +226,10 @@ __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) 
   const TileStart<kVectors> start(g, 0);
   const Writer writer(g);
   RowWalk walk(g);
-  for (uint32_t n = g.num_rows / kRows; n != 0; --n) gemm_tile<kRows, kToSigned>(g, start, writer, walk);
-  for (uint32_t n = g.num_rows % kRows; n != 0; --n) gemm_tile<1, kToSigned>(g, start, writer, walk);
+  for (uint32_t n = g.num_rows / kRows; n != 0; --n)
+    gemm_tile<kRows, kToSigned, kGroups>(g, start, writer, walk);
+  for (uint32_t n = g.num_rows % kRows; n != 0; --n)
+    gemm_tile<1, kToSigned, TapGroups::kAny>(g, start, writer, walk);
 }
 
 // One row by channels [first_channel, end_channel), 16 at a time: weights are read once, and summed on the
@@ -221,15 +264,32 @@ __attribute__((noinline)) void gemm_row(const Gemm& product, uint32_t first_chan
   }
 }
 
+// Four vectors of channels under the epilogue of most layers: others do without functions of their own.
+template <TapGroups kGroups, typename Writer>
+inline void gemm_of_taps(const Gemm& g, uint32_t channel, bool to_signed) {
+  if constexpr (kIsShifted<typename Writer::EpilogueType>) {
+    to_signed ? gemm_rows<4, true, kGroups, Writer>(g, channel)
+              : gemm_rows<4, false, kGroups, Writer>(g, channel);
+  }
+}
+
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
 template <typename Writer>
 inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
   const bool to_signed = g.sign_bias == 0;
   if (g.num_rows != 1) {
-    if (g.num_channels - channel > 8) {
-      to_signed ? gemm_rows<4, true, Writer>(g, channel) : gemm_rows<4, false, Writer>(g, channel);
+    if (g.num_channels - channel <= 8) {
+      to_signed ? gemm_rows<2, true, TapGroups::kAny, Writer>(g, channel)
+                : gemm_rows<2, false, TapGroups::kAny, Writer>(g, channel);
+    } else if (kIsShifted<typename Writer::EpilogueType> && tap_k4(g) == 3) {
+      gemm_of_taps<TapGroups::kThree, Writer>(g, channel, to_signed);
+    } else if (kIsShifted<typename Writer::EpilogueType> && tap_k4(g) == 12) {
+      gemm_of_taps<TapGroups::kTwelve, Writer>(g, channel, to_signed);
+    } else if (kIsShifted<typename Writer::EpilogueType> && tap_k4(g) % 8 == 0 && tap_k4(g) != 0) {
+      gemm_of_taps<TapGroups::kEights, Writer>(g, channel, to_signed);
     } else {
-      to_signed ? gemm_rows<2, true, Writer>(g, channel) : gemm_rows<2, false, Writer>(g, channel);
+      to_signed ? gemm_rows<4, true, TapGroups::kAny, Writer>(g, channel)
+                : gemm_rows<4, false, TapGroups::kAny, Writer>(g, channel);
     }
     return channel + 16;
   }
@@ -248,8 +308,8 @@ inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel
 // change the floating point environment around it.
 __attribute__((noinline)) void gemm_blocks(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   for (uint32_t channel = first_block * 16; channel < end_block * 16;) {
-    with_epilogue_of_bytes(g, channel, [&](auto kind) {
-      channel = gemm_group<OutputWriter<typename decltype(kind)::Epilogue>>(g, channel, end_block * 16);
+    with_writer<16>(g, channel, [&](auto kind) {
+      channel = gemm_group<typename decltype(kind)::Epilogue>(g, channel, end_block * 16);
     });
   }
 }

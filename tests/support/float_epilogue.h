@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
@@ -67,6 +68,19 @@ int32_t exact_form_output(const Args& args, const Problem& problem, int64_t accu
   const double sum = f32_towards_zero(accumulator) * static_cast<double>(problem.float_scale[o]) + offset;
   const auto q = static_cast<int64_t>(sum);
   return static_cast<int32_t>(exact_clamp(q + args.output_zero_point, args.clamp_min, args.clamp_max));
+}
+
+// `expected`, with the outputs of the contract where `outputs` has them: of 64-bit Arm, whose tiles compute
+// the form or the contract, whichever takes fewer instructions.
+inline std::vector<int32_t> either_expected(std::vector<int32_t> expected,
+                                            const std::vector<int32_t>& contract,
+                                            const std::vector<int32_t>& outputs,
+                                            const KernelVariant& variant) {
+  if (variant.isa < QPLAN_ISA_NEON || variant.isa > QPLAN_ISA_I8MM) return expected;
+  for (size_t i = 0; i < expected.size() && i < outputs.size(); ++i) {
+    if (outputs[i] == contract[i]) expected[i] = contract[i];
+  }
+  return expected;
 }
 
 // The expected output of a variant: the reference ignores float requantisation, and SSE4.1 has no fused

@@ -86,16 +86,20 @@ class Conv2dResidual : public ::testing::TestWithParam<const KernelVariant*> {
     const AddFormula& sum = problem.args.residual_sum;
     const bool has_form = sum.float_scale1 > 0.0f && variant.isa >= QPLAN_ISA_AVX2;
     const std::vector<int32_t> outputs = testing::expected_of(problem, variant);
-    std::vector<int32_t> residual, expected;
-    for (const int32_t output : outputs) {
+    std::vector<int32_t> residual, expected, contract;
+    for (size_t i = 0; i < outputs.size(); ++i) {
       residual.push_back(testing::random_value(random, sum.dtype, testing::Values::kWithEnds));
-      const int32_t a = problem.args.residual_is_a ? residual.back() : output;
-      const int32_t b = problem.args.residual_is_a ? output : residual.back();
-      expected.push_back(static_cast<int32_t>(has_form ? form_sum(sum, a, b) : exact_sum(sum, a, b)));
+      const auto sum_with = [&](int32_t output) {
+        const int32_t a = problem.args.residual_is_a ? residual.back() : output;
+        const int32_t b = problem.args.residual_is_a ? output : residual.back();
+        return static_cast<int32_t>(has_form ? form_sum(sum, a, b) : exact_sum(sum, a, b));
+      };
+      expected.push_back(sum_with(outputs[i]));
+      contract.push_back(sum_with(problem.expected[i]));
     }
     const testing::Buffer<uint8_t> residual_bytes(testing::to_bytes(residual), problem.seed % 7);
     problem.args.residual = residual_bytes.data();
-    return testing::expect_outputs(variant, problem, expected, in_pieces);
+    return testing::expect_outputs(variant, problem, expected, contract, in_pieces);
   }
 };
 
