@@ -1,6 +1,8 @@
 // Convolutions, depthwise convolutions and fully connected layers.
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "src/ethosu/compiler/region.h"
 #include "src/ethosu/compiler/weight_encoder.h"
@@ -68,6 +70,8 @@ struct LayerData {
   uint32_t in_c = 1;
   std::vector<int16_t> weights;  // [o][ky][kx][i]
   std::vector<ScaleEntry> entries;
+  // Streams of weights by what their order depends on: kernels that differ in the rest have the same ones.
+  mutable std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, bool>, std::vector<uint8_t>> streams;
 };
 
 // Rows of padding after the input that the last window reaches.
@@ -145,6 +149,21 @@ LayerData read_data(const Candidate& c) {
   return data;
 }
 
+// Weights of every `step`th output channel from `first` on.
+std::vector<int16_t> ordered_weights(const LayerData& data, const WeightOrder& order, uint32_t first,
+                                     uint32_t step) {
+  std::vector<int16_t> ordered;
+  ordered.reserve(num_ordered_weights(order));
+  visit_weights(order, [&](uint32_t o, uint32_t ky, uint32_t kx, uint32_t i) {
+    const bool is_inside = o < order.outputs && ky < order.taps_h && i < order.inputs;
+    const uint64_t output = first + uint64_t{o} * step;
+    ordered.push_back(
+        is_inside ? data.weights[((output * order.taps_h + ky) * order.taps_w + kx) * order.inputs + i]
+                  : int16_t{0});
+  });
+  return ordered;
+}
+
 // The weights and scales of one core, of output channels from `first` on.
 void add_core(const UnitContext& context, const LayerData& data, uint32_t first, uint32_t core, Kernel* k) {
   WeightOrder order;
@@ -157,15 +176,10 @@ void add_core(const UnitContext& context, const LayerData& data, uint32_t first,
   order.unit_d = context.config.unit_d;
   order.is_part_kernel_first = k->is_part_kernel_first;
   order.is_ifm16 = k->ifm.bits == 16;
-  std::vector<int16_t> ordered;
-  visit_weights(order, [&](uint32_t o, uint32_t ky, uint32_t kx, uint32_t i) {
-    const bool is_inside = o < order.outputs && ky < order.taps_h && i < order.inputs;
-    const uint64_t output = first + core + uint64_t{o} * k->cores;
-    ordered.push_back(
-        is_inside ? data.weights[((output * order.taps_h + ky) * order.taps_w + kx) * order.inputs + i]
-                  : int16_t{0});
-  });
-  k->weights[core] = context.constants.add(encode_weights(ordered));
+  std::vector<uint8_t>& stream = data.streams[{
+      first, core, order.outputs, std::min(order.block_d, order.outputs), k->is_part_kernel_first}];
+  if (stream.empty()) stream = encode_weights(ordered_weights(data, order, first + core, k->cores));
+  k->weights[core] = context.constants.add(stream);
   std::vector<uint8_t> scales(uint64_t{order.outputs} * kScaleEntryBytes);
   for (uint32_t o = 0; o < order.outputs; ++o)
     write_scale_entry(data.entries[first + core + uint64_t{o} * k->cores],

@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 
 namespace qplan::ethosu::compiler {
 namespace {
 
-// How far before its kernel a transfer may start, in operations.
+// How far before its kernel a transfer may start, in operations, and how far where a copy is of slices. What
+// is found with fewer choices is often better, as choices are made one by one.
+struct Reach {
+  std::span<const size_t> ahead;
+  size_t of_slices;
+};
 constexpr size_t kAhead[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
-constexpr size_t kMostAheadOfSlices = 4;
-constexpr int kOrders = 4, kPasses = 3;
+constexpr size_t kFineAhead[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32};
+constexpr Reach kReaches[] = {{kAhead, 4}, {kFineAhead, 6}};
+constexpr int kPasses = 8;
 // Operations that all estimates together look at: networks with very many layers are looked at once.
 constexpr uint64_t kMostVisits = 20'000'000;
 
@@ -47,31 +54,37 @@ class CopyChooser {
   }
 
   // From no copies at all, with units in different orders, of which the best result counts: the stream's, the
-  // opposite one, and by what fast weights save.
+  // opposite one, and by what fast weights save. Then from that result.
   std::vector<WeightCopy> run() {
-    std::vector<size_t> units;
+    std::vector<size_t> in_stream;
     for (const auto& [unit, use] : uses_) {
       // The others gain nothing from faster weights.
-      if (use.saved > 0) units.push_back(unit);
+      if (use.saved > 0) in_stream.push_back(unit);
     }
+    std::vector<size_t> by_gain = in_stream;
+    std::ranges::stable_sort(by_gain, std::greater(), [&](size_t unit) { return uses_.at(unit).saved; });
     std::vector<WeightCopy> best;
     uint64_t least = UINT64_MAX;
-    for (int order = 0; order < kOrders; ++order) {
-      if (order % 2 == 1) {
-        std::ranges::reverse(units);
-      } else if (order > 0) {
-        std::ranges::stable_sort(units, std::greater(), [&](size_t unit) { return uses_.at(unit).saved; });
-      }
-      std::vector<WeightCopy> copies;
-      const uint64_t cycles = improve(units, &copies);
+    const auto try_from = [&](std::vector<WeightCopy> copies, const std::vector<size_t>& units,
+                              const Reach& reach) {
+      const uint64_t cycles = improve(units, reach, &copies);
       if (cycles < least) least = cycles, best = std::move(copies);
+    };
+    for (const Reach& reach : kReaches) {
+      for (std::vector<size_t> units : {in_stream, by_gain}) {
+        try_from({}, units, reach);
+        std::ranges::reverse(units);
+        try_from({}, units, reach);
+      }
     }
+    try_from(best, in_stream, kReaches[1]);
     return best;
   }
 
  private:
   // One unit after the other: the choice that is best with those of the others. Returns the cycles.
-  uint64_t improve(const std::vector<size_t>& units, std::vector<WeightCopy>* copies) const {
+  uint64_t improve(const std::vector<size_t>& units, const Reach& reach,
+                   std::vector<WeightCopy>* copies) const {
     uint64_t least = cycles_with(*copies);
     for (int pass = 0; pass < kPasses; ++pass) {
       bool is_better = false;
@@ -80,11 +93,11 @@ class CopyChooser {
         std::vector<WeightCopy> others = *copies;
         std::erase_if(others, [&](const WeightCopy& copy) { return copy.unit == unit; });
         std::vector<std::vector<WeightCopy>> choices = {others};
-        for (const size_t ahead : kAhead) {
+        for (const size_t ahead : reach.ahead) {
           if (ahead > use.first + 1) break;
           for (const size_t free : {ahead, ahead + 1})
             add_choice(unit, kWhole, ahead, free, others, &choices);
-          for (size_t s = 0; ahead <= kMostAheadOfSlices && s < operations_[use.first].slicings.size(); ++s)
+          for (size_t s = 0; ahead <= reach.of_slices && s < operations_[use.first].slicings.size(); ++s)
             add_choice(unit, s, ahead, ahead + 1, others, &choices);
         }
         for (std::vector<WeightCopy>& choice : choices) {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <functional>
 
-#include "src/ethosu/compiler/weight_slices.h"
+#include "src/ethosu/compiler/weight_sections.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
@@ -13,10 +12,6 @@ namespace {
 constexpr uint32_t kEnd = 7;
 constexpr size_t kChunk = 12;  // codes
 constexpr size_t kWideIndex = 5, kWideChunk = 8;
-// Slices are planned for the palettes with which one slice takes the fewest bits: a few, and none that takes
-// more than a part more than the best one, with runs of zeros or without.
-constexpr size_t kPlannedPalettes = 2;
-constexpr uint64_t kNearly = 4;
 
 class BitWriter {
  public:
@@ -43,68 +38,6 @@ uint32_t sign_magnitude(int16_t weight) {
   return static_cast<uint32_t>(std::abs(weight)) << 1 | (weight < 0 ? 1 : 0);
 }
 
-// What is coded: values, and in the streams that have them runs of zeros before the first value and after
-// each.
-struct Sequence {
-  std::vector<uint32_t> values, runs;
-
-  bool has_runs() const { return !runs.empty(); }
-};
-
-// All zeros as runs; a slice has a value, so that where all are zeros the first one is.
-Sequence with_runs(const std::vector<uint32_t>& values) {
-  Sequence sequence;
-  const bool is_zero = std::ranges::all_of(values, [](uint32_t value) { return value == 0; });
-  uint32_t zeros = 0;
-  for (const uint32_t value : values) {
-    if (value == 0 && !(is_zero && sequence.values.empty())) {
-      ++zeros;
-      continue;
-    }
-    sequence.runs.push_back(zeros);
-    sequence.values.push_back(value);
-    zeros = 0;
-  }
-  sequence.runs.push_back(zeros);
-  return sequence;
-}
-
-std::vector<uint32_t> symbols_of(const Sequence& sequence, const Palette& palette) {
-  std::vector<uint32_t> symbols;
-  symbols.reserve(sequence.values.size());
-  for (const uint32_t value : sequence.values) symbols.push_back(palette.symbol[value]);
-  return symbols;
-}
-
-struct Plan {
-  const Sequence* sequence = nullptr;
-  Palette palette;
-  SlicePlan slices;
-
-  uint64_t bits() const { return palette.bits() + slices.bits; }
-};
-
-// The palettes of a sequence by the bits that it takes in one slice.
-std::vector<std::pair<uint64_t, Palette>> best_palettes(const Sequence& sequence) {
-  const Histogram histogram = count_values(sequence.values);
-  std::vector<uint32_t> used;
-  for (uint32_t v = 0; v < kNumValues; ++v) {
-    if (histogram[v] != 0) used.push_back(v);
-  }
-  std::ranges::stable_sort(used, std::greater(), [&](uint32_t v) { return histogram[v]; });
-  const uint64_t runs = one_slice_bits(sequence.runs);
-  std::vector<std::pair<uint64_t, Palette>> palettes;
-  for (size_t size = 0; size <= std::min(kMaxPalette, used.size()); ++size) {
-    std::optional<Palette> palette = make_palette(used, size);
-    if (!palette) continue;
-    const uint64_t bits = one_slice_bits(*palette, histogram) + palette->bits() + runs;
-    palettes.emplace_back(bits, *std::move(palette));
-  }
-  std::ranges::stable_sort(palettes, {}, [](const auto& palette) { return palette.first; });
-  if (palettes.size() > kPlannedPalettes) palettes.resize(kPlannedPalettes);
-  return palettes;
-}
-
 void write_header(const Slice& slice, bool is_first, const Palette& palette, BitWriter* out) {
   out->write(slice.codes.run_divisor, 3);
   out->write(static_cast<uint32_t>(slice.length - 1), 15);
@@ -122,8 +55,8 @@ void write_header(const Slice& slice, bool is_first, const Palette& palette, Bit
 // of the next chunk.
 class Chunks {
  public:
-  // step: how much a code of the largest value takes off the quotient; symbols end with a smaller one unless
-  // all of them end (truncates).
+  // A code takes at most most_code off the quotient. A symbol ends with a smaller one, or, where quotients
+  // are truncated, with each.
   Chunks(std::span<const uint32_t> symbols, uint32_t divisor, uint32_t most_code, bool truncates)
       : symbols_(symbols), divisor_(divisor), most_code_(most_code), truncates_(truncates) {}
 
@@ -192,44 +125,30 @@ void write_slice(std::span<const uint32_t> symbols, std::span<const uint32_t> ru
   }
 }
 
+void write_section(const Section& section, BitWriter* out) {
+  const std::vector<uint32_t> symbols = section.symbols();
+  std::span<const uint32_t> symbols_left = symbols, runs_left = section.runs;
+  for (const Slice& slice : section.slices.slices) {
+    const bool is_first = symbols_left.size() == symbols.size();
+    write_header(slice, is_first, section.palette, out);
+    // The zeros before the first weight are a run, too.
+    const size_t num_runs = section.has_runs() ? slice.length + (is_first ? 1 : 0) : 0;
+    write_slice(symbols_left.first(slice.length), runs_left.first(num_runs), slice.codes,
+                section.palette.fixed_bits(), out);
+    symbols_left = symbols_left.subspan(slice.length), runs_left = runs_left.subspan(num_runs);
+  }
+}
+
 }  // namespace
 
-// With runs of zeros or without, whichever is shorter.
 std::vector<uint8_t> encode_weights(std::span<const int16_t> weights) {
   BitWriter out;
   // A core may have no output channel.
   if (weights.empty()) return out.finish();
-  Sequence all, sparse;
-  all.values.reserve(weights.size());
-  for (const int16_t weight : weights) all.values.push_back(sign_magnitude(weight));
-  sparse = with_runs(all.values);
-  Plan best;
-  uint64_t least = UINT64_MAX;  // in one slice
-  std::vector<std::pair<const Sequence*, std::vector<std::pair<uint64_t, Palette>>>> candidates;
-  for (const Sequence* sequence : {&all, &sparse}) {
-    candidates.emplace_back(sequence, best_palettes(*sequence));
-    least = std::min(least, candidates.back().second.front().first);
-  }
-  for (auto& [sequence, palettes] : candidates) {
-    for (auto& [bits, palette] : palettes) {
-      if (bits > least + least / kNearly) break;
-      Plan plan = {sequence, std::move(palette), {}};
-      plan.slices = plan_slices(plan.palette, symbols_of(*sequence, plan.palette), sequence->runs);
-      if (best.sequence == nullptr || plan.bits() < best.bits()) best = std::move(plan);
-    }
-  }
-
-  const std::vector<uint32_t> symbols = symbols_of(*best.sequence, best.palette);
-  std::span<const uint32_t> symbols_left = symbols, runs_left = best.sequence->runs;
-  for (const Slice& slice : best.slices.slices) {
-    const bool is_first = symbols_left.size() == symbols.size();
-    write_header(slice, is_first, best.palette, &out);
-    // The zeros before the first weight are a run, too.
-    const size_t num_runs = best.sequence->has_runs() ? slice.length + (is_first ? 1 : 0) : 0;
-    write_slice(symbols_left.first(slice.length), runs_left.first(num_runs), slice.codes,
-                best.palette.fixed_bits(), &out);
-    symbols_left = symbols_left.subspan(slice.length), runs_left = runs_left.subspan(num_runs);
-  }
+  std::vector<uint32_t> values;
+  values.reserve(weights.size());
+  for (const int16_t weight : weights) values.push_back(sign_magnitude(weight));
+  for (const Section& section : plan_sections(values)) write_section(section, &out);
   return out.finish();
 }
 

@@ -180,7 +180,16 @@ uint64_t one_slice_bits(const Palette& palette, const Histogram& values) {
   return *std::ranges::min_element(sums);
 }
 
-uint64_t one_slice_bits(std::span<const uint32_t> runs) {
+uint64_t one_slice_bits(const Palette& palette, std::span<const uint32_t> symbols) {
+  std::array<uint32_t, kStride> sums{};
+  for (const uint32_t symbol : symbols) {
+    for (size_t way = 0; way < kStride; ++way) sums[way] += static_cast<uint32_t>(kSymbolBits[symbol][way]);
+  }
+  sums[kFixedWay] = static_cast<uint32_t>(symbols.size()) * static_cast<uint32_t>(fixed_way_bits(palette));
+  return *std::ranges::min_element(sums);
+}
+
+uint64_t one_slice_run_bits(std::span<const uint32_t> runs) {
   std::array<uint64_t, kRunDivisors> sums{};
   for (const uint32_t run : runs) {
     for (size_t divisor = 0; divisor < kRunDivisors; ++divisor) sums[divisor] += run_bits(run, divisor);

@@ -34,9 +34,10 @@ struct SlicePlan {
 SlicePlan plan_slices(const Palette& palette, std::span<const uint32_t> symbols,
                       std::span<const uint32_t> runs);
 
-// Bits of all values and runs in one slice.
+// Bits in one slice: of values, of their symbols, of runs.
 uint64_t one_slice_bits(const Palette& palette, const Histogram& values);
-uint64_t one_slice_bits(std::span<const uint32_t> runs);
+uint64_t one_slice_bits(const Palette& palette, std::span<const uint32_t> symbols);
+uint64_t one_slice_run_bits(std::span<const uint32_t> runs);
 
 }  // namespace qplan::ethosu::compiler
 

@@ -86,6 +86,16 @@ TEST(EthosuWeights, ThatAreZerosInStretchesTakeFewBits) {
   expect_round_trip(weights);
 }
 
+// 8 inputs of 8, then 2 inputs of 8, as a layer of 10 inputs has them: runs of zeros in the second half
+// alone.
+TEST(EthosuWeights, ThatAreZerosInOneHalfTakeFewBits) {
+  qplan::testing::Random random(8);
+  std::vector<int16_t> weights = random.integers<int16_t>(8000, -127, 127);
+  for (size_t i = 4000; i < weights.size(); ++i) weights[i] = i % 8 < 2 ? weights[i] : int16_t{0};
+  EXPECT_LT(compiler::encode_weights(weights).size(), 4000u + 1000 * 3 / 2 + 64);
+  expect_round_trip(weights);
+}
+
 // No damaged stream is read beyond its end (under sanitizers), and none fills more than there is room for.
 TEST(EthosuWeights, ThatAreDamagedAreReadSafely) {
   qplan::testing::Random random(3);
