@@ -51,8 +51,12 @@ foreach(row IN LISTS rows)
   endif()
   set(flags "${CMAKE_MATCH_9}")
   separate_arguments(QPLAN_ISA_FLAGS_${name} UNIX_COMMAND "${flags}")
-  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # it warns of warnings that it does not know, even where they are turned off
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" OR QPLAN_KERNELS_COMPILER MATCHES "clang")
+    # It warns of warnings that it does not know, even where they are turned off; options -f... tell GCC how to schedule and
+    # to assign registers.
     list(REMOVE_ITEM QPLAN_ISA_FLAGS_${name} -Wno-maybe-uninitialized)
+    list(FILTER QPLAN_ISA_FLAGS_${name} EXCLUDE REGEX "^-f")
+    list(JOIN QPLAN_ISA_FLAGS_${name} " " flags)
   endif()
   if(QPLAN_KERNELS_COMPILER)
     execute_process(COMMAND ${QPLAN_KERNELS_COMPILER} ${QPLAN_ISA_FLAGS_${name}} -fsyntax-only -x c++ /dev/null

@@ -26,6 +26,13 @@ inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
   return bytes <= of_taps ? (static_cast<size_t>(bytes) + 63) / 64 * 64 : 0;
 }
 
+// At stride 1 a work item is two rows, and of an odd number of them the last is one.
+inline uint32_t item_rows(const DepthwiseConv2dArgs& a) { return a.stride_h == 1 ? 2 : 1; }
+inline uint32_t items_of_image(const DepthwiseConv2dArgs& a) {
+  return (a.output_h + item_rows(a) - 1) / item_rows(a);
+}
+
+#if !defined(QPLAN_ONLY_QUERIES)
 // Lanes of four bytes: the rows of a column, of channels 0 to 3 and of 4 to 7.
 struct Column {
   int8x16_t low, high;
@@ -289,12 +296,6 @@ __attribute__((noinline)) void run_channels(const DepthwiseConv2dArgs& a, const 
   }
 }
 
-// At stride 1 a work item is two rows, and of an odd number of them the last is one.
-inline uint32_t item_rows(const DepthwiseConv2dArgs& a) { return a.stride_h == 1 ? 2 : 1; }
-inline uint32_t items_of_image(const DepthwiseConv2dArgs& a) {
-  return (a.output_h + item_rows(a) - 1) / item_rows(a);
-}
-
 // Groups of kRows rows of outputs, those together that have the same rows outside the image.
 template <uint32_t kRows, uint32_t kStride, typename Kind, typename Epilogue>
 inline void run_groups(const DepthwiseConv2dArgs& a, const Rows& all, uint32_t channel) {
@@ -358,6 +359,7 @@ __attribute__((noinline)) void run_items(const DepthwiseConv2dArgs& a, uint32_t 
     item += count;
   }
 }
+#endif
 
 }  // namespace
 

@@ -8,8 +8,11 @@
 #define QPLAN_SIMD_VECTORS neon
 #endif
 
-// The tiles of the matrix product.
+// The tiles of the matrix product. Sources that only answer questions are compiled without this instruction
+// set's flags, under which alone clang declares its intrinsics: they see NEON's.
+#if !defined(QPLAN_ONLY_QUERIES)
 #define QPLAN_SIMD_TILES "kernels/simd/tiles_dotprod.h"
+#endif
 
 #include "kernels/simd/neon.h"
 

@@ -11,7 +11,9 @@
 // The tiles multiply weights in groups of eight bytes, too: the layouts o16r8, o16i8 and o16z8.
 #define QPLAN_SIMD_EIGHTS 1
 // The tiles of the matrix product.
+#if !defined(QPLAN_ONLY_QUERIES)  // see kernels/simd/dotprod.h
 #define QPLAN_SIMD_TILES "kernels/simd/tiles_i8mm.h"
+#endif
 
 #include "kernels/simd/neon.h"
 

@@ -321,12 +321,17 @@ struct PixelMover {
   void move(const uint8_t* from, uint8_t* to, uint64_t stride) const {
     if constexpr (kToPixels) {
       const uint8x16_t first = vld1q_u8(from), second = vld1q_u8(from + stride);
+      // By name, since stores are macros in clang, which would take braces apart.
       if constexpr (kChannels == 2) {
-        vst2q_u8(to, {first, second});
+        const uint8x16x2_t pixels = {{first, second}};
+        vst2q_u8(to, pixels);
       } else if constexpr (kChannels == 3) {
-        vst3q_u8(to, {first, second, vld1q_u8(from + 2 * stride)});
+        const uint8x16x3_t pixels = {{first, second, vld1q_u8(from + 2 * stride)}};
+        vst3q_u8(to, pixels);
       } else {
-        vst4q_u8(to, {first, second, vld1q_u8(from + 2 * stride), vld1q_u8(from + 3 * stride)});
+        const uint8x16x4_t pixels = {
+            {first, second, vld1q_u8(from + 2 * stride), vld1q_u8(from + 3 * stride)}};
+        vst4q_u8(to, pixels);
       }
     } else if constexpr (kChannels == 2) {
       store_planes<2>(vld2q_u8(from).val, to, stride);

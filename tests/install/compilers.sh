@@ -3,12 +3,13 @@
 # packer and the C API, and digits.tflite, whose plan has to be the same to the byte with all of them.
 # usage: bash tests/install/compilers.sh COMPILER...
 #   COMPILER            gcc-11, clang-16: installed on this machine; trixie/gcc-14: in a Debian 13 that debootstrap fills,
-#                       which needs root and a mirror (QPLAN_MIRROR); bookworm/..., sid/... likewise
+#                       which needs root and a mirror (QPLAN_MIRROR); bookworm/..., sid/... likewise; aarch64/clang-14:
+#                       kernels for 64-bit Arm by it, all else by GCC; QEMU runs the kernels' tests
 #   QPLAN_COMPILER_DIR  where trees, logs and Debian folders stay (default: build/compilers)
 # Prints a line for each compiler. Exit status 1 where one fails. A build takes some 15 minutes of processor time.
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
-[[ $# -gt 0 ]] || { sed -n '2,9s/^# //p' "$0" >&2; exit 2; }
+[[ $# -gt 0 ]] || { sed -n '2,10s/^# //p' "$0" >&2; exit 2; }
 base="$(realpath -m "${QPLAN_COMPILER_DIR:-$root/build/compilers}")"
 mkdir -p "$base"
 packages() { awk -v kind="$1" '$1 == kind && $2 != "g++" {print $2}' "$root/cmake/debian-packages.txt"; }
@@ -50,8 +51,22 @@ debian() {
   cp /etc/resolv.conf "$folder/etc/resolv.conf" 2>/dev/null || true
 }
 
+# board ARCH COMPILER
+board() {
+  local tree="$base/$1-$2"
+  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$root/cmake/toolchains/$1.cmake" \
+    -DQPLAN_KERNELS_COMPILER="clang++-${2#clang-};--target=$1-linux-gnu" -DQPLAN_EMULATED_CPU=max \
+    -DQPLAN_BUILD_PACKER=OFF -DQPLAN_BUILD_TESTS=ON -DQPLAN_WERROR=ON -DQPLAN_UNITY_SIZE=24
+  cmake --build "$tree" --target kernels_tests
+  "qemu-$1" -cpu max -L "/usr/$1-linux-gnu" "$tree/bin/kernels_tests" --gtest_brief=1
+}
+
 one() {  # COMPILER: builds and tests with it
   local name="$1" plan="$base/${1//\//_}.qplan"
+  if [[ $name == aarch64/* ]]; then
+    board "${name%/*}" "${name#*/}"
+    return
+  fi
   if [[ $name == */* ]]; then
     local release="${name%/*}" compiler="${name#*/}"
     local folder="$base/$release"
