@@ -87,6 +87,7 @@ struct Conv2dArgs {
   uint16_t weights_layout = 0;         // layouts.def
   uint64_t schedule = 0;               // kernels/schedule.h
   bool has_wide_bias = false;          // int16 only: bias and accumulators are int64
+  uint8_t int16_groups = 0;            // kernels/layout.h
   bool has_residual = false;           // what these three are for; not with int16
   const void* residual = nullptr;      // as the output
   bool residual_is_a = false;

@@ -48,6 +48,12 @@ inline uint16_t layout_in_place(const Conv2dArgs& a) {
   return a.input_c / a.groups % 4 == 0 ? kLayout_o16k4 : kLayout_o16i4;
 }
 
+// Bytes of such a tap.
+inline uint64_t vector_tap_bytes(const Conv2dArgs& a) {
+  if (rows_are_interleaved(a)) return uint64_t{a.kernel_h} * a.kernel_w * a.input_c;
+  return taps_are_rows(a) ? uint64_t{a.kernel_w} * a.input_c : uint64_t{a.input_c} / a.groups;
+}
+
 // The same taps in groups of eight bytes.
 inline uint16_t layout_of_eights(const Conv2dArgs& a) {
   if (rows_are_interleaved(a)) return kLayout_o16z8;
@@ -56,12 +62,7 @@ inline uint16_t layout_of_eights(const Conv2dArgs& a) {
 
 // Whether groups of eight bytes take fewer products than groups of four, for kernels that read both: a tap of
 // one group of four would leave half a group of eight empty.
-inline bool eights_are_better(const Conv2dArgs& a) {
-  const uint64_t tap_bytes = rows_are_interleaved(a) ? uint64_t{a.kernel_h} * a.kernel_w * a.input_c
-                             : taps_are_rows(a)      ? uint64_t{a.kernel_w} * a.input_c
-                                                     : uint64_t{a.input_c} / a.groups;
-  return tap_bytes > 4;
-}
+inline bool eights_are_better(const Conv2dArgs& a) { return vector_tap_bytes(a) > 4; }
 
 }  // namespace
 }  // namespace qplan

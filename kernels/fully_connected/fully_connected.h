@@ -47,6 +47,7 @@ struct FullyConnectedArgs {
   bool has_wide_bias = false;                           // int16 only: bias and accumulators are int64
   Dtype input_dtype = Dtype::kOther;                    // uint8, int8 or int16
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32; int16 where the input is
+  uint8_t int16_groups = 0;            // kernels/layout.h
   uint16_t weights_layout = 0;         // layouts.def
   uint64_t schedule = 0;               // kernels/schedule.h
 };

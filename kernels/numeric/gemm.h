@@ -54,9 +54,10 @@ struct Gemm {
   uint32_t num_rows = 0;
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
-  uint8_t sign_bias = 0;    // 0x80 makes uint8 of int8, plus 128
-  bool is_centred = false;  // where the product takes it (is_product_origin)
-  bool has_eights = false;  // groups of weights are of eight bytes, else of four (layout_group)
+  uint8_t sign_bias = 0;     // 0x80 makes uint8 of int8, plus 128
+  bool is_centred = false;   // where the product takes it (is_product_origin)
+  bool has_eights = false;   // groups of weights are of eight bytes, else of four (layout_group)
+  uint8_t int16_groups = 0;  // kernels/layout.h
   const int8_t* weights = nullptr;
   const int32_t* bias = nullptr;  // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
@@ -105,6 +106,7 @@ inline Gemm gemm_of(const Args& args) {
   g.clamp_max = args.clamp_max;
   g.sign_bias = args.input_dtype == Dtype::kS8 ? 0x80 : 0;
   g.is_centred = args.input_zero_point != dtype_min(args.input_dtype);
+  g.int16_groups = args.int16_groups;
   return g;
 }
 

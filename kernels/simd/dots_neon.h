@@ -29,6 +29,9 @@ inline bool pairs_taps(const Gemm& g) { return tap_k4(g) == 1; }
 // Which groups of weights are summed: all of them, or where the origin is 128 the second ones of two.
 enum class Summed { kNone, kSecond, kAll };
 
+// Groups after which WeightSums are added to 32 bits.
+constexpr uint32_t kMostSummedGroups = 240;
+
 // Sums of the weights of 8 channels, of their first and of their second groups, from which add_to computes
 // what add_dots leaves out. A lane of 16 bits has room for 127 groups.
 struct WeightSums {
@@ -237,18 +240,25 @@ struct DotSums {
     if ((num_k4 & 1) != 0) add_one(at, from, sign_biases);
   }
 
-  // Adds what was left out of the groups before.
-  __attribute__((always_inline)) void add_lacking_of_groups() {
+  // The same, with what is left out, if it is summed.
+  __attribute__((always_inline)) void add_tap(const uint8_t* (&at)[kRows], uint32_t num_k4,
+                                              const int8_t*& from, uint8x16_t sign_biases) {
+    if constexpr (kSummed == Summed::kNone) {
+      add_groups(at, num_k4, from, sign_biases);
+    } else {
+      for (uint32_t left = num_k4; left != 0;) {
+        const uint32_t now = left < kMostSummedGroups ? left : kMostSummedGroups;
+        add_groups(at, now, from, sign_biases);
 #pragma GCC unroll 2
-    for (uint32_t half = 0; half < kHalves; ++half) {
-      weights[half].template add_to<kSummed>(of[half][0]);
-      weights[half] = WeightSums();
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          weights[half].template add_to<kSummed>(of[half][0]);
+          weights[half] = WeightSums();
+        }
+        left -= now;
+      }
     }
   }
 };
-
-// Groups after which WeightSums are added to 32 bits.
-constexpr uint32_t kMostSummedGroups = 240;
 
 // Two taps of one group each, as if they were neighbours.
 template <uint32_t kRows, bool kIsSigned>
@@ -266,10 +276,10 @@ __attribute__((always_inline)) inline void add_two_taps(const uint8_t* const (&r
   sums.template add_pair<0>(weights, both);
 }
 
-template <bool kPairsTaps, uint32_t kRows, bool kIsSigned>
+// sums: DotSums, or ProvenSums (proven_dots_neon.h) where taps are not paired.
+template <bool kPairsTaps, uint32_t kRows, typename Sums>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, const uint8_t* const (&rows)[kRows],
-                                                    const DotStart& start,
-                                                    DotSums<kRows, 1, Summed::kNone, kIsSigned>& sums) {
+                                                    const DotStart& start, Sums& sums) {
   const int8_t* weights = g.weights;
   const uint32_t num_k4 = tap_k4(g);
   const size_t* tap = g.tap_offsets;
@@ -281,7 +291,7 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, const uint8_t
     const uint8_t* at[kRows];
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) at[p] = rows[p] + *tap;
-    sums.add_groups(at, num_k4, weights, start.sign_biases);
+    sums.add_tap(at, num_k4, weights, start.sign_biases);
   }
 }
 
@@ -312,7 +322,9 @@ __attribute__((always_inline)) inline void add_lacking(const int8_t* weights, ui
   }
 }
 
-// Inlined by force: a product whose address is known elsewhere is loaded again after each output.
+// Inlined by force: a product whose address is known elsewhere is loaded again after each output. kLacks:
+// whether add_dots leaves anything out.
+template <bool kLacks>
 __attribute__((always_inline)) inline DotStart dot_start(const Gemm& g) {
   const int8_t* weights = g.weights;
   const uint32_t num_k4 = tap_k4(g);
@@ -324,11 +336,8 @@ __attribute__((always_inline)) inline DotStart dot_start(const Gemm& g) {
   // Where taps are paired, it is as if one had all groups.
   const uint32_t num_groups = pairs_taps(g) ? g.num_taps : num_k4;
   const uint32_t num_taps = pairs_taps(g) ? 1 : g.num_taps;
-  if (g.is_centred) {
-    add_lacking<Summed::kSecond>(weights, num_taps, num_groups, of);
-  } else {
-    add_lacking<Summed::kAll>(weights, num_taps, num_groups, of);
-  }
+  if (kLacks && g.is_centred) add_lacking<Summed::kSecond>(weights, num_taps, num_groups, of);
+  if (kLacks && !g.is_centred) add_lacking<Summed::kAll>(weights, num_taps, num_groups, of);
 #pragma GCC unroll 4
   for (uint32_t q = 0; q < kDotVectors; ++q) store_ints(start.of + q * kLanes, of[q]);
   return start;

@@ -1,5 +1,5 @@
-// The tiles of kernels/simd/gemm.h with NEON: four rows by 8 channels, which dots_neon.h multiplies, and one
-// row by 16 (row_neon.h). Internal linkage only.
+// The tiles of kernels/simd/gemm.h with NEON: four rows by 8 channels, which dots_neon.h multiplies, or
+// proven_dots_neon.h where weights allow it, and one row by 16 (row_neon.h). Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_TILES_NEON_H_
 #define QPLAN_KERNELS_SIMD_TILES_NEON_H_
 
@@ -8,16 +8,35 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/dots_neon.h"
+#include "kernels/simd/proven_dots_neon.h"
 #include "kernels/simd/row_neon.h"
 
 namespace qplan {
 namespace {
 
+// How rows and weights are multiplied: with what dots_neon.h leaves out, or without.
+template <bool kIsSigned>
+struct AnyDots {
+  static constexpr bool kLacks = true;
+  template <uint32_t kRows>
+  using Tile = DotSums<kRows, 1, Summed::kNone, kIsSigned>;
+  template <Summed kSummed>
+  using Row = DotSums<1, 2, kSummed, kIsSigned>;
+};
+template <uint32_t kGroups>
+struct ProvenDots {
+  static constexpr bool kLacks = false;
+  template <uint32_t kRows>
+  using Tile = ProvenSums<kRows, 1, kGroups>;
+  template <Summed kSummed>
+  using Row = ProvenSums<1, 2, kGroups>;
+};
+
 // kRows rows by the first 8 channels.
-template <uint32_t kRows, bool kPairsTaps, bool kIsSigned, typename Writer>
+template <uint32_t kRows, bool kPairsTaps, typename Dots, typename Writer>
 __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const DotStart& start,
                                                      const Writer& writer, RowWalk& walk) {
-  DotSums<kRows, 1, Summed::kNone, kIsSigned> sums;
+  typename Dots::template Tile<kRows> sums;
   start_dots<kRows>(start, sums.of[0]);
   const uint8_t* rows[kRows];
   walk.take(rows);
@@ -41,29 +60,34 @@ __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, const DotSta
 }
 
 // All rows by 8 channels. Not inlined: a function for each writer, whose loops need all registers.
-template <bool kPairsTaps, bool kIsSigned, typename Writer>
+template <bool kPairsTaps, typename Dots, typename Writer>
 __attribute__((noinline)) void gemm_rows(const Gemm& product, uint32_t channel) {
   Gemm g = product;
   move_to_channels(g, channel);
   g.weights += channel % 16 * 4;
-  const DotStart start = dot_start(g);
+  const DotStart start = dot_start<Dots::kLacks>(g);
   const Writer writer(g);
   RowWalk walk(g);
-  for (uint32_t n = g.num_rows / 4; n != 0; --n) gemm_tile<4, kPairsTaps, kIsSigned>(g, start, writer, walk);
-  if ((g.num_rows & 2) != 0) gemm_tile<2, kPairsTaps, kIsSigned>(g, start, writer, walk);
-  if ((g.num_rows & 1) != 0) gemm_tile<1, kPairsTaps, kIsSigned>(g, start, writer, walk);
+  for (uint32_t n = g.num_rows / 4; n != 0; --n) gemm_tile<4, kPairsTaps, Dots>(g, start, writer, walk);
+  if ((g.num_rows & 2) != 0) gemm_tile<2, kPairsTaps, Dots>(g, start, writer, walk);
+  if ((g.num_rows & 1) != 0) gemm_tile<1, kPairsTaps, Dots>(g, start, writer, walk);
 }
 
 // Channels from `channel` on, at most to end_channel, which have one epilogue; returns where they end.
-template <bool kIsSigned, typename Writer>
+template <typename Dots, typename Writer>
 inline uint32_t gemm_group_of(const Gemm& g, uint32_t channel, uint32_t end_channel) {
   if (g.num_rows == 1) {
     const uint32_t end = end_of_epilogue(g, channel, end_channel);
-    g.is_centred ? gemm_row<Summed::kSecond, kIsSigned, Writer>(g, channel, end)
-                 : gemm_row<Summed::kAll, kIsSigned, Writer>(g, channel, end);
+    using Centred = typename Dots::template Row<Summed::kSecond>;
+    using Any = typename Dots::template Row<Summed::kAll>;
+    !Dots::kLacks || g.is_centred ? gemm_row<Centred, Writer>(g, channel, end)
+                                  : gemm_row<Any, Writer>(g, channel, end);
     return end;
   }
-  const auto run = pairs_taps(g) ? gemm_rows<true, kIsSigned, Writer> : gemm_rows<false, kIsSigned, Writer>;
+  auto* run = gemm_rows<false, Dots, Writer>;
+  if constexpr (Dots::kLacks) {
+    if (pairs_taps(g)) run = gemm_rows<true, Dots, Writer>;
+  }
   run(g, channel);
   if (channel + 8 < g.num_channels) run(g, channel + 8);
   return channel + 16;
@@ -71,8 +95,11 @@ inline uint32_t gemm_group_of(const Gemm& g, uint32_t channel, uint32_t end_chan
 
 template <typename Writer>
 inline uint32_t gemm_group(const Gemm& g, uint32_t channel, uint32_t end_channel) {
-  return g.sign_bias != 0 ? gemm_group_of<true, Writer>(g, channel, end_channel)
-                          : gemm_group_of<false, Writer>(g, channel, end_channel);
+  const uint32_t groups = g.num_rows != 1 && pairs_taps(g) ? 0 : proven_groups(g);
+  if (groups == 4) return gemm_group_of<ProvenDots<4>, Writer>(g, channel, end_channel);
+  if (groups == 2) return gemm_group_of<ProvenDots<2>, Writer>(g, channel, end_channel);
+  return g.sign_bias != 0 ? gemm_group_of<AnyDots<true>, Writer>(g, channel, end_channel)
+                          : gemm_group_of<AnyDots<false>, Writer>(g, channel, end_channel);
 }
 
 // Channels of blocks [first_block, end_block). A function of its own, never inlined: EpilogueRounding may

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -31,6 +32,7 @@ struct Conv2dProblem {
   Conv2dArgs args;
   Values values = Values::kWithEnds;
   Bias bias_kind = Bias::kSmall;
+  int32_t largest_weight = 128;  // either way
   // Operands in natural order: input NHWC, weights OHWI.
   std::vector<int32_t> input;
   std::vector<int8_t> weights;
@@ -110,7 +112,8 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
   }
   problem->weights.clear();
   for (size_t i = 0; i < problem->num_k() * a.output_c; ++i) {
-    problem->weights.push_back(static_cast<int8_t>(random_value(random, Dtype::kS8, problem->values)));
+    const int32_t weight = random_value(random, Dtype::kS8, problem->values), most = problem->largest_weight;
+    problem->weights.push_back(static_cast<int8_t>(std::clamp(weight, -most, most)));
   }
   problem->bias.clear();
   for (size_t o = 0; o < a.output_c; ++o) problem->bias.push_back(random_bias(random, problem->bias_kind));
@@ -221,6 +224,8 @@ class Conv2dRun {
                 problem.seed % 3 * dtype_bytes(args_.output_dtype)) {
     args_.input = input_.data();
     args_.weights = weights_.data();
+    args_.int16_groups =
+        int16_groups(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.window()));
     args_.bias = bias_.data();
     if (args_.contract == Contract::kF32e) {
       args_.scale = scale_.data();

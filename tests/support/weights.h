@@ -109,6 +109,24 @@ inline std::vector<int8_t> pack_weights(uint16_t layout, const std::vector<int8_
   return pack_weights(layout, weights, num_o, LayoutWindow{1, 1, num_k});
 }
 
+// How many groups of four of packed weights have products with int8 that meet in 16 bits: 4, 2, or 0 if only
+// one. Of any groups that are neighbours, so that it holds for whatever taps kernels read.
+inline uint8_t int16_groups(const std::vector<int8_t>& packed) {
+  for (const size_t count : {size_t{4}, size_t{2}}) {
+    bool fits = true;
+    for (size_t first = 0; first < packed.size(); ++first) {
+      int32_t largest = 0, smallest = 0;
+      for (size_t at = first; at < packed.size() && at < first + count * 64; at += 64) {
+        largest += packed[at] < 0 ? packed[at] * -128 : packed[at] * 127;
+        smallest += packed[at] < 0 ? packed[at] * 127 : packed[at] * -128;
+      }
+      fits = fits && largest < 32768 && smallest >= -32768;
+    }
+    if (fits) return static_cast<uint8_t>(count);
+  }
+  return 0;
+}
+
 // Per-channel constants with as many entries as the layout wants; what no channel reads is `filler`.
 template <typename T>
 std::vector<T> pack_channels(uint16_t layout, std::vector<T> values, T filler) {

@@ -135,6 +135,14 @@ bool has_blocks(const target::Program& program) {
   });
 }
 
+// Whether it, or a layer of a cascade, says how many products meet in 16 bits.
+bool proves_int16_groups(const target::ProgramStep& step) {
+  if (std::ranges::any_of(step.layers, proves_int16_groups)) return true;
+  const auto* conv = step.params.get_if<target::Conv2dParams>();
+  const auto* dense = step.params.get_if<target::FullyConnectedParams>();
+  return (conv != nullptr && conv->int16_groups != 0) || (dense != nullptr && dense->int16_groups != 0);
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
   const auto states_classes = [](const target::ProgramStep& step) {
@@ -144,6 +152,7 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
              return slot.memory_class != format::MemoryClass_ANY;
            });
   };
+  if (std::ranges::any_of(program.steps, proves_int16_groups)) return 12;
   if (std::ranges::any_of(program.steps, states_classes)) return 11;
   const auto has_kept = [](const std::vector<uint32_t>& slots) {
     return std::ranges::any_of(slots, [](uint32_t kept) { return kept != 0; });

@@ -52,6 +52,8 @@ void fill(const StepView& step, FullyConnectedArgs& __restrict args) {
   args.output_dtype = step.dtype(output);
   args.has_wide_bias = step.dtype(inputs[kBias]) == Dtype::kS64;
   args.weights_layout = p.scalar<uint16_t>(Params::VT_WEIGHTS_LAYOUT);
+  // Kernels of 64-bit Arm alone read it.
+  if constexpr (sizeof(void*) > 4) args.int16_groups = p.scalar<uint8_t>(Params::VT_INT16_GROUPS);
   args.schedule = fields.scalar<uint64_t>(format::KernelStep::VT_SCHEDULE);
 }
 

@@ -60,7 +60,7 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
         a.weights_layout = layout;
         Random random(problem.seed);
         testing::fill_conv2d_problem(random, &problem);  // which expects what that zero point makes
-        EXPECT_EQ(expect_correct(problem), must_take(a)) << problem.text();
+        EXPECT_TRUE(expect_correct(problem) || !must_take(a)) << problem.text();
       }
     }
   }
@@ -408,6 +408,29 @@ TEST_P(Conv2dVariant, SaturatesWhereEveryProductIsExtreme) {
 }
 
 // Real networks have such entries on channels whose weights are zero.
+// Two or four products of the largest size fit int16, and not one more.
+TEST_P(Conv2dVariant, EqualsTheOracleWhereProductsMeetIn16Bits) {
+  for (uint64_t seed = 2100; seed < 2180 && !HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    problem.values = Values::kOnlyEnds;
+    problem.largest_weight = seed % 2 == 0 ? 63 : 127;
+    Conv2dArgs& a = problem.args;
+    testing::draw_conv2d_geometry(random, &a);
+    a.groups = 1;
+    a.input_c = static_cast<uint32_t>(random.integer(1, 40));
+    a.output_c = static_cast<uint32_t>(random.integer(1, 40));
+    testing::draw_conv2d_scalars(random, &a);
+    a.input_dtype = Dtype::kS8;
+    a.input_zero_point = 0;
+    a.pad_value = testing::random_value(random, a.input_dtype, problem.values);
+    a.weights_layout = layout_in_place(a);
+    testing::fill_conv2d_problem(random, &problem);
+    EXPECT_EQ(expect_correct(problem), must_take(a)) << problem.text();
+  }
+}
+
 TEST_P(Conv2dVariant, TakesBiasesNear2To30) {
   for (uint64_t seed = 3000; seed < 3040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kWithEnds, Bias::kLarge));

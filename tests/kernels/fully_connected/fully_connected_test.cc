@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -43,6 +44,7 @@ struct Problem {
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<float> scale;
   std::vector<float> float_scale, float_offset;
+  int32_t largest_weight = 128;                  // either way
   int8_t padding = 0;                            // bytes of packed weights that are no weight's
   std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
 
@@ -69,7 +71,8 @@ void fill(Random& random, Values values, Bias bias, Problem* problem) {
     problem->input.push_back(testing::random_value(random, a.input_dtype, values));
   }
   for (size_t i = 0; i < output_c * input_c; ++i) {
-    problem->weights.push_back(static_cast<int8_t>(testing::random_value(random, Dtype::kS8, values)));
+    const int32_t weight = testing::random_value(random, Dtype::kS8, values), most = problem->largest_weight;
+    problem->weights.push_back(static_cast<int8_t>(std::clamp(weight, -most, most)));
   }
   for (size_t o = 0; o < output_c; ++o) problem->bias.push_back(testing::random_bias(random, bias));
 
@@ -169,6 +172,7 @@ class FullyConnectedVariant : public ::testing::TestWithParam<const KernelVarian
     OutputBuffer<uint8_t> output(problem.expected.size() * element, problem.seed % 3 * element);
     args.input = input.data();
     args.weights = weights.data();
+    args.int16_groups = testing::int16_groups(padded_weights(problem));
     args.bias = bias.data();
     if (args.contract == Contract::kF32e) {
       args.scale = scale.data();
@@ -294,6 +298,30 @@ TEST_P(FullyConnectedVariant, SaturatesWhereEveryProductIsExtreme) {
   for (uint64_t seed = 2000; seed < 2040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kOnlyEnds));
   }
+}
+
+// Two or four products of the largest size fit int16, and not one more.
+TEST_P(FullyConnectedVariant, EqualsTheOracleWhereProductsMeetIn16Bits) {
+  uint64_t seed = 2100;
+  uint32_t accepted = 0;
+  for (uint32_t which = 0; which < 80 && !HasFailure(); ++which) {
+    Random random(++seed);
+    Problem problem;
+    problem.seed = seed;
+    problem.largest_weight = which % 2 == 0 ? 63 : 127;
+    FullyConnectedArgs& a = problem.args;
+    a.rows = which % 4 < 2 ? 1 : static_cast<uint32_t>(random.integer(2, 9));
+    a.input_c = static_cast<uint32_t>(random.integer(13, 150));  // at least four groups
+    a.output_c = static_cast<uint32_t>(random.integer(1, 80));
+    draw_scalars(random, &a);
+    a.weights_layout = kLayout_o16k4;
+    a.input_dtype = Dtype::kS8;
+    a.input_zero_point = random.chance(0.8) ? 0 : INT8_MIN;
+    fill(random, Values::kOnlyEnds, Bias::kSmall, &problem);
+    ASSERT_EQ(testing::int16_groups(padded_weights(problem)), which % 2 == 0 ? 4 : 2);
+    accepted += expect_correct(problem);
+  }
+  EXPECT_GT(accepted, 0u) << "the variant accepts nothing";
 }
 
 TEST_P(FullyConnectedVariant, TakesBiasesNear2To30) {

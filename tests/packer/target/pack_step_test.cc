@@ -57,12 +57,13 @@ TEST(PackStep, EveryFieldOfAConvolution) {
                                .output_zero_point = 14,
                                .clamp_min = 15,
                                .clamp_max = 16,
-                               .float_epilogues = {format::FloatEpilogue_SIGNED, {1.5f, 2.5f}, {3.5f, 4.5f}}};
+                               .float_epilogues = {format::FloatEpilogue_SIGNED, {1.5f, 2.5f}, {3.5f, 4.5f}},
+                               .int16_groups = 4};
   EXPECT_EQ(
       shown(kKernel_conv2d, params),
       "contract=TFL1 weights_layout=ohwi kernel_h=2 kernel_w=3 stride_h=4 stride_w=5 dilation_h=6 "
       "dilation_w=7 pad_top=8 pad_left=9 groups=10 input_zero_point=11 weights_zero_point=12 pad_value=13 "
-      "output_zero_point=14 clamp_min=15 clamp_max=16 float_epilogue=SIGNED ");
+      "output_zero_point=14 clamp_min=15 clamp_max=16 float_epilogue=SIGNED int16_groups=4 ");
   const Packed packed(step_of(kKernel_conv2d, params));
   const format::Conv2dParams& table = *packed.step().params_as_Conv2dParams();
   EXPECT_EQ(std::vector<float>(table.float_scale()->begin(), table.float_scale()->end()),
@@ -73,9 +74,9 @@ TEST(PackStep, EveryFieldOfAConvolution) {
 
 TEST(PackStep, EveryFieldOfOtherFamilies) {
   EXPECT_EQ(shown(kKernel_fully_connected,
-                  FullyConnectedParams{format::Contract_TFL2, kLayout_ohwi, 1, 2, 3, 4, 5}),
+                  FullyConnectedParams{format::Contract_TFL2, kLayout_ohwi, 1, 2, 3, 4, 5, {}, 2}),
             "contract=TFL2 weights_layout=ohwi input_zero_point=1 weights_zero_point=2 output_zero_point=3 "
-            "clamp_min=4 clamp_max=5 float_epilogue=NONE ");
+            "clamp_min=4 clamp_max=5 float_epilogue=NONE int16_groups=2 ");
   EXPECT_EQ(
       shown(kKernel_avg_pool2d,
             Pool2dParams{format::Contract_F32E, 1, 2, 3, 4, 5, 6, 7, 8, 0.5f, 9, 0.25f, 10, true}),

@@ -75,9 +75,9 @@ struct Spec {
       step.output<uint8_t>(output_shape);
     }
     edit(step);
-    step.finish(params_type, format::CreateFullyConnectedParams(step.builder(), contract, layout,
-                                                                input_zero_point, weights_zero_point,
-                                                                output_zero_point, clamp_min, clamp_max)
+    step.finish(params_type, format::CreateFullyConnectedParams(
+                                 step.builder(), contract, layout, input_zero_point, weights_zero_point,
+                                 output_zero_point, clamp_min, clamp_max, format::FloatEpilogue_NONE, 0, 0, 4)
                                  .Union());
   }
 };
@@ -105,6 +105,7 @@ TEST(FullyConnectedStep, FillsArgsFromAValidStep) {
     EXPECT_EQ(args.output_zero_point, 200);
     EXPECT_EQ(args.clamp_min, 0);
     EXPECT_EQ(args.clamp_max, 255);
+    EXPECT_EQ(args.int16_groups, 4);
     EXPECT_EQ(args.input_dtype, Dtype::kS8);
     EXPECT_EQ(args.output_dtype, Dtype::kU8);
     // (4 + 3) * (1 - 1) five times, plus 3, plus 200.

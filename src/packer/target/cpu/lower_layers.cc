@@ -4,8 +4,10 @@
 #include <span>
 
 #include "kernels/conv2d/conv2d_taps.h"
+#include "qplan/qplan.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
 
@@ -55,9 +57,8 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
   return merge;
 }
 
-// For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it
-// is. groups: after merge_groups.
-uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups, bool prefers_eights) {
+// What kernels/conv2d/conv2d_taps.h asks of a convolution. groups: after merge_groups.
+Conv2dArgs geometry_args(const layer::QuantizedLayer& layer, uint64_t groups) {
   const layer::Geometry& g = layer.geometry;
   Conv2dArgs args;
   args.input_c = static_cast<uint32_t>(g.in_c);
@@ -70,6 +71,12 @@ uint16_t vector_layout(const layer::QuantizedLayer& layer, uint64_t groups, bool
   args.dilation_w = static_cast<uint32_t>(g.window.dilation_w);
   args.groups = static_cast<uint32_t>(groups);
   args.contract = layer.nodes.requantize == nullptr ? Contract::kAcc32 : Contract::kTfl2;
+  return args;
+}
+
+// For a target whose layout is o16k4: of it and the layouts like it the one that vector kernels read as it
+// is.
+uint16_t vector_layout(const Conv2dArgs& args, bool prefers_eights) {
   if (!has_vector_variants(args)) return kLayout_o16k4;
   return prefers_eights && eights_are_better(args) ? layout_of_eights(args) : layout_in_place(args);
 }
@@ -108,8 +115,14 @@ bool fits_halves(const layer::QuantizedLayer& layer) {
 // What a step of either family has; its parameters are left to the caller.
 struct LayerStep {
   ProgramStep step;
-  int32_t weights_zero_point = 0;
+  PackedWeights weights;
   FloatEpilogues float_epilogues;
+
+  // For the vector kernels that read taps of so many bytes; 0 where none gains by it.
+  uint8_t int16_groups(const Lowering& lowering, uint64_t tap_bytes) const {
+    if (lowering.profile().isas.back() != QPLAN_ISA_NEON) return 0;
+    return prove_int16_groups(*weights.bytes, (tap_bytes + 3) / 4);
+  }
 };
 
 LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
@@ -118,9 +131,8 @@ LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
   const ir::Node& product = *layer.nodes.product;
   LayerStep result;
   result.step = make_step(kernel, product);
-  const PackedWeights weights = pack_weights(lowering, layer, layout, window, merge);
-  result.weights_zero_point = weights.zero_point;
-  result.step.inputs = {lowering.tensor(product.operands[product::kData]), weights.tensor};
+  result.weights = pack_weights(lowering, layer, layout, window, merge);
+  result.step.inputs = {lowering.tensor(product.operands[product::kData]), result.weights.tensor};
   append_channel_constants(lowering, layer, layout, &result.step.inputs);
   result.float_epilogues = prove_float_epilogues(layer, layout);
   const ir::ValueId output = sequence_result(lowering, sequence);
@@ -171,8 +183,9 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   const auto groups = static_cast<uint64_t>(g.groups), group_c = static_cast<uint64_t>(g.in_c / g.groups);
   const GroupMerge merge = merge_groups(layout, static_cast<uint64_t>(g.out_c), groups, group_c);
   const uint64_t merged_groups = groups / merge.merged;
-  if (layout == kLayout_o16k4)
-    layout = vector_layout(layer, merged_groups, lowering.profile().prefers_eights);
+  const Conv2dArgs args = geometry_args(layer, merged_groups);
+  const bool is_for_vectors = layout == kLayout_o16k4 && has_vector_variants(args);
+  if (layout == kLayout_o16k4) layout = vector_layout(args, lowering.profile().prefers_eights);
   if (layout == kLayout_o2r4) {
     layout = !has_scalar_variants(layer) ? kLayout_ohwi : fits_halves(layer) ? kLayout_o2h4 : kLayout_o2r4;
   }
@@ -195,12 +208,14 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
       .pad_left = static_cast<uint32_t>(window.pad_left),
       .groups = static_cast<uint32_t>(merged_groups),
       .input_zero_point = *layer.input_zero_point,
-      .weights_zero_point = made.weights_zero_point,
+      .weights_zero_point = made.weights.zero_point,
       .pad_value = layer.padding->value.value_or(*layer.input_zero_point),
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
       .float_epilogues = std::move(made.float_epilogues),
+      .int16_groups =
+          static_cast<uint8_t>(is_for_vectors ? made.int16_groups(lowering, vector_tap_bytes(args)) : 0),
   };
   lowering.add_step(std::move(made.step));
 }
@@ -250,12 +265,13 @@ void lower_qconv2d_transpose(Lowering& lowering, const NodeSequence& sequence) {
       .pad_left = static_cast<uint32_t>(window.pad_left),
       .groups = 1,
       .input_zero_point = *layer.input_zero_point,
-      .weights_zero_point = made.weights_zero_point,
+      .weights_zero_point = made.weights.zero_point,
       .pad_value = *layer.input_zero_point,
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
       .float_epilogues = {},
+      .int16_groups = 0,
   };
   lowering.add_step(std::move(made.step));
 }
@@ -288,11 +304,14 @@ void lower_qdense(Lowering& lowering, const NodeSequence& sequence) {
       .contract = layer_contract(layer),
       .weights_layout = layout,
       .input_zero_point = *layer.input_zero_point,
-      .weights_zero_point = made.weights_zero_point,
+      .weights_zero_point = made.weights.zero_point,
       .output_zero_point = output_zero_point(layer),
       .clamp_min = layer.clamp.min,
       .clamp_max = layer.clamp.max,
       .float_epilogues = std::move(made.float_epilogues),
+      .int16_groups = static_cast<uint8_t>(
+          layout == kLayout_o16k4 ? made.int16_groups(lowering, static_cast<uint64_t>(layer.geometry.in_c))
+                                  : 0),
   };
   lowering.add_step(std::move(made.step));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "format/plan_generated.h"
 #include "kernels/numeric/quantize_multiplier.h"
@@ -56,6 +57,10 @@ bool float_epilogue_is_exact(const ChannelRequantization& channel, format::Float
 // FloatEpilogue_SIGNED: to the bit what IEEE hardware makes of it where that is below 2^24, otherwise within
 // one. Without a math library. The offset is in [1/4, 1), the result below 2^31.
 int32_t evaluate_float_epilogue(format::FloatEpilogue form, const FloatConstants& constants, int32_t a);
+
+// How many groups of four have products that meet in 16 bits (kernels/layout.h): 4, 2, or 0 where it is only
+// one. weights: packed in blocks of 16 outputs; tap_groups: of each tap.
+uint8_t prove_int16_groups(std::span<const uint8_t> weights, uint64_t tap_groups);
 
 // A proof by trial that two fused multiply-adds give what the integers of add and sub under TFL2 give: 8-bit
 // inputs make 65,536 pairs. format/README.md, "Float requantisation", says what plans do with it.

@@ -98,9 +98,10 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
   }
   const auto size = static_cast<int64_t>(packed.size());
   PackedWeights result;
-  result.tensor = lowering.add_constant(
-      {ir::kInt8, {size}}, std::make_shared<const std::vector<uint8_t>>(std::move(packed)),
-      lowering.function().value(layer.nodes.product->operands[product::kWeight]).name);
+  result.bytes = std::make_shared<const std::vector<uint8_t>>(std::move(packed));
+  result.tensor =
+      lowering.add_constant({ir::kInt8, {size}}, result.bytes,
+                            lowering.function().value(layer.nodes.product->operands[product::kWeight]).name);
   result.zero_point = is_unsigned ? zero_point - 128 : zero_point;
   return result;
 }

@@ -37,6 +37,7 @@ std::string violation_of(const layer::QuantizedLayer& layer);
 struct PackedWeights {
   TensorId tensor;
   int32_t zero_point;
+  std::shared_ptr<const std::vector<uint8_t>> bytes;
 };
 // Groups of a convolution that become one, `merged` at a time: each output channel then has weights for the
 // input channels of all of them, the zero point where they are none of its own.
