@@ -82,10 +82,12 @@ uint32_t num_tasks(const KernelVariant& variant, uint32_t work_items, uint32_t m
 // What runs steps alone has no code for threads.
 enum class Workers { kOne, kPool };
 
-// The kernel's arguments and how its work is divided, of a step that init has checked. room: of its view.
+// How the work of a step that init has checked is divided and, after it at work + 1, the kernel's arguments.
+// room: of its view. No function here takes more than four words: on Arm, a fifth is on the stack with what
+// aligns it.
 template <Workers kWorkers>
-__attribute__((noinline)) void fill_step(const Session& session, uint32_t i, StepWork* work, void* args,
-                                         void* room) {
+__attribute__((noinline)) void fill_step(const Session& session, uint32_t i, StepWork* work, void* room) {
+  void* const args = work + 1;
   StepView view = session.step_view(i);
   view.room = room;
   const StepRecord& record = session.steps[i];
@@ -114,7 +116,8 @@ __attribute__((noinline)) qplan_status run_tasks(Session* s, uint32_t i, const S
 }
 
 template <Workers kWorkers>
-inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork& work, const void* args) {
+inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork& work) {
+  const void* const args = &work + 1;
   if (kWorkers == Workers::kPool && work.tasks >= 2) return run_tasks(session, i, work, args);
   run_work_items(*session, *session->steps[i].variant, args, 0, work.work_items, work.per_call,
                  session->step_scratch(i));
@@ -125,17 +128,18 @@ inline qplan_status run_filled_step(Session* session, uint32_t i, const StepWork
 // layer, which workers that share the cascade's would share.
 template <Workers kWorkers, size_t kBytes, size_t kRoom = 0>
 __attribute__((noinline)) qplan_status run_unkept_step(Session* session, uint32_t i) {
-  StepWork work;
-  alignas(kArgsAlignment) uint8_t args[kBytes + kRoom];
-  fill_step<kWorkers>(*session, i, &work, args, kRoom == 0 ? nullptr : args + kBytes);
-  return run_filled_step<kWorkers>(session, i, work, args);
+  static_assert(sizeof(StepWork) % kArgsAlignment == 0, "arguments follow the work");
+  alignas(kArgsAlignment) uint8_t memory[sizeof(StepWork) + kBytes + kRoom];
+  auto* work = reinterpret_cast<StepWork*>(memory);
+  fill_step<kWorkers>(*session, i, work, kRoom == 0 ? nullptr : memory + sizeof(StepWork) + kBytes);
+  return run_filled_step<kWorkers>(session, i, *work);
 }
 
 template <Workers kWorkers>
 qplan_status run_step(Session* session, uint32_t i) {
   if constexpr (kKeepsArgs) {
     const StepWork* work = session->steps[i].work();
-    return run_filled_step<kWorkers>(session, i, *work, work + 1);
+    return run_filled_step<kWorkers>(session, i, *work);
   } else {
     const uint16_t kernel = session->steps[i].family->id;
     if (kernel == kKernel_chain && (kWorkers == Workers::kOne || session->pool.num_threads == 1)) {
@@ -187,7 +191,7 @@ void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tens
         continue;
       }
       StepWork* work = session->steps[i].work();
-      fill_step<Workers::kPool>(*session, i, work, work + 1, nullptr);
+      fill_step<Workers::kPool>(*session, i, work, nullptr);
     }
   }
 }

@@ -75,28 +75,21 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
              : UINT64_MAX;
 }
 
-// Cores whose stacks were measured apart from the others', and what a run of the kernels below takes there at
-// most, in bytes.
-struct MeasuredCore {
-  std::string_view name;
-  uint32_t invoke;
-};
-constexpr MeasuredCore kMeasuredCores[] = {{"cortex-m3", 1000},  {"cortex-m4", 1000},    {"cortex-m7", 1000},
-                                           {"cortex-m33", 1000}, {"cortex-m55", 1000},   {"cortex-m85", 1000},
-                                           {"rv32imc", 1000},    {"cortex-m0plus", 1024}};
+// Cores whose stacks were measured apart from the others'.
+constexpr std::string_view kMeasuredCores[] = {"cortex-m0plus", "cortex-m3",  "cortex-m4",  "cortex-m7",
+                                               "cortex-m33",    "cortex-m55", "cortex-m85", "rv32imc"};
 
-// That of the plan's CPU; null where it is another.
-const MeasuredCore* find_measured_core(const PlanView& view) {
+// Whether the plan's CPU is one of them.
+bool is_for_measured_core(const PlanView& view) {
   const auto* targets = view.plan().targets();
   for (uint32_t i = 0; i < format::count_of(targets); ++i) {
     if (text_of(targets->Get(i)->name()) != "cpu") continue;
     const std::string options = "," + text_of(targets->Get(i)->options()) + ",";
-    const auto* const core = std::ranges::find_if(kMeasuredCores, [&](const MeasuredCore& measured) {
-      return options.find(cat(",arch=", measured.name, ",")) != std::string::npos;
+    return std::ranges::any_of(kMeasuredCores, [&](std::string_view core) {
+      return options.find(cat(",arch=", core, ",")) != std::string::npos;
     });
-    return core == std::end(kMeasuredCores) ? nullptr : core;
   }
-  return nullptr;
+  return false;
 }
 
 // Whether the step is of the kernels that integer networks mostly have, whose stack was measured with five of
@@ -137,8 +130,7 @@ bool is_integer_sum(const format::KernelStep& step) {
 // arguments of their layers in scratch memory have them on the stack. Init has the arguments of a step, and
 // of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
 Json stack_json(const PlanView& view, const format::Function& main) {
-  const MeasuredCore* const core = find_measured_core(view);
-  bool has_cascades = false, has_args_on_stack = false, is_measured = core != nullptr;
+  bool has_cascades = false, has_args_on_stack = false, is_measured = is_for_measured_core(view);
   for (uint32_t i = 0; i < main.num_steps(); ++i) {
     const uint32_t index = main.first_step() + i;
     if (view.npu_step(index) != nullptr) continue;
@@ -154,7 +146,7 @@ Json stack_json(const PlanView& view, const format::Function& main) {
   if (is_measured) open = has_cascades ? 1200 : 1024;
   if (arena_bytes < kArgsBytes) open += kArgsBytes;
   if (has_cascades && arena_bytes < 2 * kArgsBytes) open += kArgsBytes;
-  uint32_t invoke = is_measured ? core->invoke : 1120;
+  uint32_t invoke = is_measured ? 1000 : 1120;
   if (has_args_on_stack) invoke = 1312;
   return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }
