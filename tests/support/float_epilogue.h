@@ -70,13 +70,13 @@ int32_t exact_form_output(const Args& args, const Problem& problem, int64_t accu
   return static_cast<int32_t>(exact_clamp(q + args.output_zero_point, args.clamp_min, args.clamp_max));
 }
 
-// `expected`, with the outputs of the contract where `outputs` has them: of 64-bit Arm, whose tiles compute
-// the form or the contract, whichever takes fewer instructions.
+// `expected`, with the outputs of the contract where `outputs` has them: of DotProd, whose tiles compute the
+// form or the contract, whichever takes fewer instructions.
 inline std::vector<int32_t> either_expected(std::vector<int32_t> expected,
                                             const std::vector<int32_t>& contract,
                                             const std::vector<int32_t>& outputs,
                                             const KernelVariant& variant) {
-  if (variant.isa < QPLAN_ISA_NEON || variant.isa > QPLAN_ISA_I8MM) return expected;
+  if (variant.isa != QPLAN_ISA_DOTPROD) return expected;
   for (size_t i = 0; i < expected.size() && i < outputs.size(); ++i) {
     if (outputs[i] == contract[i]) expected[i] = contract[i];
   }
