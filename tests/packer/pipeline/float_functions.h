@@ -30,7 +30,7 @@ inline double horner(double x, std::initializer_list<double> terms) {
 // The result, if it is so near to the exact one; ulp counts steps of float32 at the exact result.
 inline double within(double result, double exact, double ulp, const char* name) {
   if (std::isnan(exact) ? std::isnan(result) : f32(exact) == result) return result;
-  const double step = std::ldexp(1.0, std::max(std::ilogb(exact) - 23, -149));
+  const double step = std::ldexp(1.0, std::max(std::ilogb(exact), -126) - 23);
   if (std::fabs(result - exact) <= ulp * step || (std::isinf(result) && exact > 0x1.fp127)) return result;
   throw std::logic_error(std::string(name) + " is " + std::to_string(result) + ", but the function is " +
                          std::to_string(exact));
