@@ -1,8 +1,8 @@
-// How an int32 accumulator becomes an output, contract by contract. docs/numerics.md states the same
-// formulas; the sources are TFLite's reference kernels (gemmlowp's fixed point) for TFL2, TVM's
-// fixed_point_multiply (UPWARD) and TFLite built with single rounding for TFL1, ONNX Runtime and FBGEMM for
-// F32E. Internal linkage only, no libm: ISA files include this, and use it for what is left over of their
-// vectors.
+// How an int32 accumulator becomes an output, contract by contract, and a real multiplier fixed point.
+// docs/numerics.md states the same formulas; the sources are TFLite's reference kernels (gemmlowp's fixed
+// point) for TFL2, TVM's fixed_point_multiply (UPWARD) and TFLite built with single rounding for TFL1, ONNX
+// Runtime and FBGEMM for F32E. Internal linkage only, no libm: ISA files include this, and use it for what is
+// left over of their vectors.
 #ifndef QPLAN_KERNELS_NUMERIC_REQUANTIZE_H_
 #define QPLAN_KERNELS_NUMERIC_REQUANTIZE_H_
 
@@ -113,6 +113,37 @@ static inline int32_t requantize_channel(const Args& args, int64_t a, uint32_t o
 template <typename Sum, typename Args>
 static inline Sum channel_bias(const Args& args, uint32_t o) {
   return static_cast<const Sum*>(static_cast<const void*>(args.bias))[o];
+}
+
+// A positive real multiplier as fixed point: real = multiplier * 2^(shift - 31). Same bits on host and
+// device: no libm.
+
+struct QuantizedMultiplier {
+  int32_t multiplier;  // 0 or in [2^30, 2^31)
+  int32_t shift;       // >= -31, positive to the left; requantize_tfl2 takes up to 30
+};
+
+// 31 bits, rounded half up; what would be 2^31 becomes 2^30 with a shift one higher; a shift below -31 gives
+// {0, 0}. real is finite and not negative. From 2^30 on the shift is above 30, which no kernel accepts: the
+// caller refuses it. The scales' product that makes `real` is formed differently for each source:
+// docs/numerics.md, "Scales".
+static inline QuantizedMultiplier quantize_multiplier(double real) {
+  static_assert(sizeof(double) == sizeof(uint64_t), "double is IEEE 754 binary64");
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &real, sizeof(bits));
+  const uint32_t biased_exponent = static_cast<uint32_t>(bits >> 52) & 0x7ff;
+  if (biased_exponent == 0) return {0, 0};  // zero and what is far below 2^-32
+  // real = significand * 2^(biased_exponent - 1075), significand in [2^52, 2^53); as a fraction in [0.5, 1)
+  // times 2^shift:
+  const uint64_t significand = (bits & ((uint64_t{1} << 52) - 1)) | uint64_t{1} << 52;
+  int32_t shift = static_cast<int32_t>(biased_exponent) - 1022;
+  uint64_t rounded = (significand + (uint64_t{1} << 21)) >> 22;
+  if (rounded == uint64_t{1} << 31) {
+    rounded >>= 1;
+    ++shift;
+  }
+  if (shift < -31) return {0, 0};
+  return {static_cast<int32_t>(rounded), shift};
 }
 
 }  // namespace qplan

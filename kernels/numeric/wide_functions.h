@@ -1,15 +1,61 @@
-// Functions of float32 that are computed in double and rounded once: a result has an error of at most half a
-// unit in the last place and a little more, and the same bits everywhere. docs/numerics/float32.md. Internal
-// linkage only.
+// Functions that are computed in double, without libm and with the same bits everywhere: exp and log;
+// functions of float32, which are rounded once, so that a result has an error of at most half a unit in the
+// last place and a little more (docs/numerics/float32.md); the logistic function of a byte. Internal linkage
+// only.
 #ifndef QPLAN_KERNELS_NUMERIC_WIDE_FUNCTIONS_H_
 #define QPLAN_KERNELS_NUMERIC_WIDE_FUNCTIONS_H_
 
 #include <stdint.h>
 
-#include "kernels/numeric/exp.h"
 #include "kernels/numeric/float_functions.h"
 
 namespace qplan {
+
+// exp(x), relative error below 4e-16, for x in [-700, 700]; 0 below, exp(700) above, NaN gives exp(0).
+static inline double exp_double(double x) {
+  constexpr double kLog2E = 1.4426950408889634;
+  // ln 2 = kLn2High + kLn2Low; the high part ends in zeros, so that its product with k is exact.
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  if (x != x) x = 0.0;
+  if (x < -700.0) return 0.0;
+  if (x > 700.0) x = 700.0;
+  // x = k * ln 2 + r, |r| <= 0.35.
+  const double scaled = x * kLog2E;
+  const int32_t k = static_cast<int32_t>(scaled + (scaled < 0.0 ? -0.5 : 0.5));
+  const double r = (x - k * kLn2High) - k * kLn2Low;
+  // Taylor's series up to r^14 / 14!: what is left out is below 2e-19.
+  double sum = 1.0;
+  for (int32_t n = 14; n >= 1; --n) sum = 1.0 + sum * r / n;
+  union {
+    uint64_t bits;
+    double value;
+  } power = {static_cast<uint64_t>(1023 + k) << 52};
+  return sum * power.value;
+}
+
+// log(x), relative error below 1e-15 or, near 1, absolute error below 1e-16, for positive numbers that are
+// not subnormal; what is less counts as the least of them.
+static inline double log_double(double x) {
+  constexpr double kLeast = 2.2250738585072014e-308;
+  constexpr double kLn2High = 6.93147180369123816490e-01;  // as in exp_double
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  union {
+    double value;
+    uint64_t bits;
+  } number = {x >= kLeast ? x : kLeast};
+  int32_t exponent = static_cast<int32_t>(number.bits >> 52) - 1023;
+  number.bits = (number.bits & ((uint64_t{1} << 52) - 1)) | uint64_t{1023} << 52;
+  if (number.value > 1.4142135623730951) {
+    number.value *= 0.5;
+    ++exponent;
+  }
+  // x = m * 2^exponent, m in [0.7, 1.42): log m = 2 * artanh z, |z| <= 0.172.
+  const double z = (number.value - 1.0) / (number.value + 1.0), square = z * z;
+  double sum = 0.0;
+  for (int32_t n = 25; n >= 1; n -= 2) sum = sum * square + 1.0 / n;
+  return exponent * kLn2High + (2.0 * z * sum + exponent * kLn2Low);
+}
 
 // To the nearest float32, infinity beyond its range.
 static inline float narrowed(double x) {
@@ -82,6 +128,33 @@ static inline float power_f32(float a, float b) {
     power = narrowed(exp_double(static_cast<double>(b) * log_double(static_cast<double>(size))));
   }
   return is_negative && is_odd ? float_negative(power) : power;
+}
+
+// The logistic function 1 / (1 + exp(-x)) of one 8-bit value, with which packers fill the table of a lut8
+// step. The output has scale 1/256 and the dtype's least value as zero point. The rule is that of TFLite's
+// own kernels; all operations are in float32 but exp, which is computed in double and then rounded:
+//   v   = input_scale * (x - input_zero_point)
+//   out = min + clamp(round half away (256 / (1 + exp(-v))), 0, 255)
+
+// In units of 1/256: [0, 255].
+static inline int32_t logistic_256(int32_t centered, float scale) {
+  const float v = scale * static_cast<float>(centered);
+  // Beyond +-88 the result is 0 or 256, and exp would leave float32.
+  const float bounded = v < -88.0f ? -88.0f : v > 88.0f ? 88.0f : v;
+  const float e = static_cast<float>(exp_double(-static_cast<double>(bounded)));
+  const float value = 256.0f * (1.0f / (1.0f + e));  // [0, 256]
+  const int32_t whole = static_cast<int32_t>(value);
+  const int32_t rounded = value - static_cast<float>(whole) >= 0.5f ? whole + 1 : whole;
+  return rounded < 255 ? rounded : 255;
+}
+
+// input_scale is positive and finite, input_zero_point of the dtype.
+static inline uint8_t logistic_u8(uint8_t x, float input_scale, int32_t input_zero_point) {
+  return static_cast<uint8_t>(logistic_256(x - input_zero_point, input_scale));
+}
+
+static inline int8_t logistic_s8(int8_t x, float input_scale, int32_t input_zero_point) {
+  return static_cast<int8_t>(logistic_256(x - input_zero_point, input_scale) - 128);
 }
 
 }  // namespace qplan

@@ -9,7 +9,6 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/plain_bytes_neon.h"
-#include "kernels/simd/shifted_bytes_neon.h"
 
 namespace qplan {
 namespace {

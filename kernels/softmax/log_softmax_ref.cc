@@ -1,5 +1,5 @@
 #include "kernels/numeric/fixed_point.h"
-#include "kernels/softmax/log_softmax.h"
+#include "kernels/softmax/softmax.h"
 
 namespace qplan {
 namespace log_softmax_ref {

@@ -1,6 +1,6 @@
-// The formulas of softmax16.h as they stand there.
+// The formulas of softmax.h as they stand there.
 #include "kernels/numeric/fixed_point.h"
-#include "kernels/softmax/softmax16.h"
+#include "kernels/softmax/softmax.h"
 
 namespace qplan {
 namespace softmax16_ref {

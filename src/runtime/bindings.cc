@@ -1,7 +1,6 @@
 #include "format/dtype.h"
 #include "format/text.h"
 #include "src/runtime/session.h"
-#include "src/runtime/strided_copy.h"
 
 namespace qplan {
 namespace {

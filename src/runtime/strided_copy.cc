@@ -1,4 +1,4 @@
-#include "src/runtime/strided_copy.h"
+#include "src/runtime/session.h"
 
 #include <string.h>
 

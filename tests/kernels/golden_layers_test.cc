@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/step_runner.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "src/packer/op/op_def.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/models/golden_data.h"
 

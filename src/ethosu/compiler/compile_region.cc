@@ -11,7 +11,7 @@
 #include "src/ethosu/compiler/region.h"
 #include "src/ethosu/compiler/weight_copies.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/program.h"
+#include "src/packer/op/opaque.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -8,7 +8,7 @@
 #include "src/ethosu/isa/stream_cycles.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/program.h"
+#include "src/packer/op/opaque.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

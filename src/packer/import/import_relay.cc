@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/quantization_attrs.h"

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "src/packer/error.h"
-#include "src/packer/import/custom.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/messages.h"
 #include "src/packer/import/quantization_attrs.h"
@@ -92,7 +91,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
         continue;
       }
       const qplan_custom_operator* custom =
-          importer::find_custom(options.custom_operators, graph.file().custom_code(op));
+          tfl::find_custom(options.custom_operators, graph.file().custom_code(op));
       if (custom != nullptr) {
         tfl::import_custom(context, *custom);
         continue;

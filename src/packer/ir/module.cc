@@ -26,6 +26,20 @@ bool same_content(const Constant& a, const Constant& b) {
   return a.type() == b.type() && std::ranges::equal(a.bytes(), b.bytes());
 }
 
+// IEEE 754's binary16.
+float widened(uint16_t half) {
+  const uint32_t sign = uint32_t{half} >> 15, exponent = (half >> 10) & 0x1fu, fraction = half & 0x3ffu;
+  if (exponent == 0) {  // subnormal: fraction * 2^-24
+    const float value = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const uint32_t wide_exponent = exponent == 0x1f ? 0xff : exponent + 112;
+  const uint32_t bits = sign << 31 | wide_exponent << 23 | fraction << 13;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 }  // namespace
 
 Constant::Constant(TensorType type, std::vector<uint8_t> bytes)
@@ -39,6 +53,17 @@ Constant::Constant(TensorType type, std::vector<uint8_t> bytes)
 
 ConstantRef make_scalar(float value) { return make_constant<float>(kFloat32, {}, {value}); }
 ConstantRef make_scalar(int32_t value) { return make_constant<int32_t>(kInt32, {}, {value}); }
+
+ConstantRef widened_halves(const Constant& halves) {
+  std::vector<float> values;
+  const std::span<const uint8_t> bytes = halves.bytes();
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + i, sizeof(half));
+    values.push_back(widened(half));
+  }
+  return make_constant(kFloat32, halves.type().shape, values);
+}
 
 const Node* Function::producer(ValueId id) const {
   const Value& v = value(id);

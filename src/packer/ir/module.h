@@ -52,6 +52,8 @@ ConstantRef make_constant(DType dtype, Shape shape, const std::vector<T>& values
 }
 ConstantRef make_scalar(float value);    // float32, shape []
 ConstantRef make_scalar(int32_t value);  // int32, shape []
+// A constant of float16 as float32, which qplan computes with. Exact: every float16 is a float32.
+ConstantRef widened_halves(const Constant& halves);
 
 // A value of one function. Ids of different functions must not be mixed.
 struct ValueId {

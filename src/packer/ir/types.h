@@ -70,6 +70,7 @@ inline constexpr DType kInt64{kDLInt, 64, 1};
 inline constexpr DType kUint16{kDLUInt, 16, 1};
 inline constexpr DType kUint32{kDLUInt, 32, 1};
 inline constexpr DType kUint64{kDLUInt, 64, 1};
+inline constexpr DType kFloat16{kDLFloat, 16, 1};  // of constants alone; nothing computes with it
 inline constexpr DType kFloat32{kDLFloat, 32, 1};
 inline constexpr DType kFloat64{kDLFloat, 64, 1};
 inline constexpr DType kBool{kDLUInt, 1, 1};

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/properties.h"
 

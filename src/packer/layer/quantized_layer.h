@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/operands.h"
 #include "src/packer/op/shape.h"

@@ -1,6 +1,6 @@
 // Operators on constants without a kernel: shape arithmetic, the float operators between dequantise and
 // quantise, movement of elements of any dtype. The same bits on every host: basic operations of IEEE 754 are
-// rounded one by one in the result's dtype, functions come from own double arithmetic (functions.cc), a NaN
+// rounded one by one in the result's dtype, functions come from own double arithmetic, a NaN
 // that is computed is the positive quiet one. Integers wrap; integer division truncates and refuses 0. Linear
 // in the bytes of operands and results.
 #ifndef QPLAN_SRC_PACKER_OP_EVALUATE_H_

@@ -6,7 +6,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/program.h"
+#include "src/packer/op/opaque.h"
 #include "src/packer/partition/stages.h"
 #include "src/packer/pattern/pattern.h"
 

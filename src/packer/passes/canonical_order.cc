@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {

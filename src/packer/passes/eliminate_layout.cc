@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 

@@ -3,7 +3,7 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/pattern/rewrite.h"
 
 namespace qplan::passes {

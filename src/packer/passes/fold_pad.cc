@@ -2,7 +2,7 @@
 // alone, with the value that the convolution pads with (its input zero point, or pad_value), and nothing else
 // reads it.
 #include "src/packer/op/shape.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 

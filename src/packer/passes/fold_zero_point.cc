@@ -5,8 +5,8 @@
 // pad_value keeps the old zero point. Sums are modulo 2^32, as in the accumulator. Weights must be constant.
 #include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/passes/passes.h"
-#include "src/packer/passes/signedness.h"
+#include "src/packer/passes/pass.h"
+#include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {

@@ -6,7 +6,7 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 

@@ -4,7 +4,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/passes/passes.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rewrite.h"
 

@@ -98,6 +98,37 @@ inline constexpr std::array<int64_t, 4> kAxisInNhwc = {0, 3, 1, 2};
 // The attributes of an operator that follows its data, counted in NHWC instead of NCHW.
 ir::Attrs attrs_in_nhwc(const ir::Node& node);
 
+// What each operator does with the dtype of its 8-bit operands and results: where the same operator computes
+// the same reals when int8 q with zero point z becomes uint8 q + 128 with zero point z + 128, or the other
+// way.
+
+// Whether the same operator computes the same reals when its data, or its results, change their dtype so;
+// false for operators that look at the integers themselves (cast, integer arithmetic).
+bool may_change_signedness(const op::OpDef* op);
+// Whether data and results can only change together: they have one dtype.
+bool has_one_dtype(const op::OpDef& op);
+
+// Null, or why the other dtype gives other reals at times under the node's contract.
+const char* rounds_by_signedness(const pattern::Pre& pre, pattern::PreNode node);
+// Whether the node's contract has zero points at all; those for devices without them keep their dtypes.
+bool contract_has_zero_points(pattern::PreNode node);
+
+bool is_8_bit(ir::DType dtype);
+// A qnn.requantize whose results are the same reals, in the same dtype or with every integer moved by 128.
+bool keeps_reals(const pattern::Pre& pre, pattern::PreNode node);
+
+// ---- constants ----
+ir::ConstantRef other_signedness(const ir::Constant& data);  // each byte XOR 0x80
+ir::ConstantRef moved_zero_points(const ir::Constant& zero_points, int32_t offset);
+
+// Which of the two 8-bit dtypes the activations of a network have in canonical form.
+
+// int8, or uint8 for a network that only TFLite's uint8 arithmetic can mean. Two signs tell such a network:
+// weights with a zero point, which TFLite's int8 operators do not know, and a convolution whose multiplier is
+// formed from the float32 product of its scales, as TFLite's uint8 convolutions do. Neither changes when a
+// source moves activations or weights between int8 and uint8, so all forms of a network give one answer.
+ir::DType activation_dtype(const ir::Function& function);
+
 // qnn.quantize in the packer: the bits of kernels/quantize, and of its int32 form, which has no kernel
 // (biases).
 
@@ -118,6 +149,32 @@ struct Quantizer {
 
   Quantized operator()(float x) const;
 };
+
+// What the sums of products of a layer can become, whatever its input is: int32 must hold them, the bias
+// included.
+
+// The least and the largest sum of products of one output channel. The sum 0 is always possible: an input
+// that equals its zero point everywhere gives it.
+struct ProductSums {
+  int64_t least = 0, most = 0;
+
+  // The weights are their zero point, all of them.
+  bool is_dead() const { return least == 0 && most == 0; }
+  // Whether int32 holds the bias (a whole number, infinite or NaN) with each of the sums.
+  bool fits_with(double bias) const;
+};
+
+// Values of 8 bits less their zero point.
+struct LayerInput {
+  ir::DType dtype;
+  int32_t zero_point = 0;
+};
+
+// One entry per index of the weights' axis of output channels. zero_points: one or one per channel. Reads no
+// weight where their number alone says that the sums with biases up to `largest_bias` fit; the sums are then
+// what any weights could reach.
+std::vector<ProductSums> product_sums(const ir::Constant& weights, const ir::Constant& zero_points,
+                                      size_t output_axis, LayerInput input, double largest_bias);
 
 }  // namespace qplan::passes
 

@@ -6,7 +6,7 @@
 // Values fall into groups that can only change together (operands and result of an addition); between groups
 // stand operators that read one dtype and write the other at no cost (convolutions, requantisations, tables).
 // So a group changes without a new step anywhere. A group keeps its dtype where an operator's bits depend on
-// it (signedness.h). Requantisations between int8 and uint8 inside the function disappear with their reason.
+// it (rewrite_pass.h). Requantisations between int8 and uint8 inside the function disappear with their reason.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -15,9 +15,8 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/passes/signedness.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {

@@ -11,8 +11,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/passes/passes.h"
-#include "src/packer/passes/signedness.h"
+#include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {

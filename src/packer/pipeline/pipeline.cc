@@ -13,7 +13,7 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/memory/arena.h"
 #include "src/packer/op/properties.h"
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"

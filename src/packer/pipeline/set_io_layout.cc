@@ -6,7 +6,6 @@
 #include "src/packer/error.h"
 #include "src/packer/op/properties.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/passes/signedness.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/stages.h"
 

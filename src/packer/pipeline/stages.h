@@ -32,7 +32,7 @@ namespace qplan::pipeline {
 
 // Every operator that has a contract means this one ("tfl2", "f32e"); "" changes nothing. Under tfl2 the
 // multipliers are formed as TFLite forms them: from the float32 product of the scales for networks of uint8
-// activations (passes/signedness.h) and for fully connected layers with one scale, else in double. On
+// activations (passes/rewrite_pass.h) and for fully connected layers with one scale, else in double. On
 // the imported module.
 void set_contract(ir::Module* module, std::string_view contract);
 // Whether the contract asked for is news to the module: no operator means it. On the imported module.
@@ -194,7 +194,7 @@ void report_savings(const PlannedSizes& with_fallback, const PlannedSizes& witho
 //
 // The border is how a source hands tensors over: quantised or float, int8 or uint8, NHWC or NCHW. So the
 // module whose body is compared has the border Border::kOfTheBody (stages.h): inputs and outputs in the
-// dtype of the network's activations (passes/signedness.h) and in NHWC, and one contract for all
+// dtype of the network's activations (passes/rewrite_pass.h) and in NHWC, and one contract for all
 // operators, after each source's own contract made integers of its constants. What a source's contract says
 // by itself, as `multiplier` does, is then no sign of the activations' dtype any more.
 

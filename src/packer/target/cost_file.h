@@ -1,4 +1,4 @@
-// The costs of a CPU in target files (target_file.cc), and costs that are fitted to measurements. Boards read
+// The costs of a CPU in target files (target_list.cc), and costs that are fitted to measurements. Boards read
 // and write them without the packer.
 //   "costs": {
 //     "clock_mhz": 1800, "pj_per_cycle": 154, "step_cycles": 900,

@@ -30,7 +30,7 @@ constexpr uint64_t kInOrderPj = 154;
 // Rows of `work` in the order of CpuWork: {cycles for a million MACs, cycles for a million bytes of
 // activations}.
 //
-// x86-64 with vectors: fitted (fit_costs.cc) to the 227 layers of
+// x86-64 with vectors: fitted (cost_file.cc) to the 227 layers of
 // benchmarks/results/2026-11-22-0c32335/kernels.txt (one thread of a 3.65 GHz Zen 4, which runs all three
 // instruction sets) and rounded: half of the layers are within 10 %, nine of ten within 36 %. Softmax is that
 // of 1001 classes. Moves and copies were not measured: rows of 16 channels are moved whole, signs of bytes

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/layout.h"
@@ -101,8 +102,6 @@ constexpr bool is_narrow(uint64_t input_channels) { return input_channels <= 4; 
 // arch: as TargetProfile::arch; isa: QPLAN_ISA_*, the best that a plan uses.
 CpuCosts default_cpu_costs(std::string_view arch, uint32_t isa);
 
-CpuWork cpu_work(const ir::Function& function, const ir::Node& node);
-
 // Nanoseconds of one step of this work.
 uint64_t cpu_ns(const CpuCosts& costs, CpuWork work, uint64_t macs, uint64_t bytes, uint64_t weight_bytes);
 // A copy of bytes between the CPU's and a device's layout, made by the CPU.
@@ -113,6 +112,23 @@ uint64_t cpu_pj(const CpuCosts& costs, uint64_t ns);
 
 // a * b / c, at most 2^60, so that sums of many stay within 64 bits. c is not 0.
 uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c);
+
+// Lists of targets as texts: "vta,sram=quarter,priority=300, cpu".
+
+// Options as they are written, in the order of the text; in a Target without those that all targets have.
+using TargetOptions = std::vector<std::pair<std::string, std::string>>;
+
+// "npu,sram=quarter,priority=300"
+struct TargetText {
+  std::string name;
+  TargetOptions options;
+};
+std::vector<TargetText> split_targets(std::string_view text);
+
+[[noreturn]] void fail_target(const std::string& text);
+int32_t checked_priority(std::string_view text);
+// "250MHz", "1.2GHz": in kHz. name: the target's.
+uint64_t checked_clock_khz(std::string_view name, std::string_view text);
 
 }  // namespace qplan::target
 

@@ -19,7 +19,6 @@
 #include "src/packer/pattern/pattern.h"
 #include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/profile.h"
-#include "src/packer/target/target_text.h"
 
 namespace qplan::target {
 
@@ -193,7 +192,7 @@ struct KnownTargets {
 // one, because every region has its fallback there. PackError (QPLAN_INVALID_ARGUMENT) with the list of what
 // is known.
 std::vector<Target> parse_targets(std::string_view text, const KnownTargets& known);
-// The same from JSON: target_file.cc documents the format. file: for messages.
+// The same from JSON: target_list.cc documents the format. file: for messages.
 std::vector<Target> parse_target_file(std::string_view json, std::string_view file,
                                       const KnownTargets& known);
 
@@ -208,6 +207,8 @@ Target operators_target(std::string name, const std::vector<std::string>& operat
 // Multiply-accumulates of a node: convolutions, transposed ones too, and fully connected layers have some.
 // Those with padding count, and those whose results a transposed convolution cuts off.
 uint64_t node_macs(const ir::Function& function, const ir::Node& node);
+// Which kind of work a node is: by which of a processor's rates its time is estimated.
+CpuWork cpu_work(const ir::Function& function, const ir::Node& node);
 uint64_t device_ns(const DeviceCosts& costs, uint64_t cycles);
 // bytes: of activations and weights.
 uint64_t device_pj(const DeviceCosts& costs, uint64_t macs, uint64_t bytes);

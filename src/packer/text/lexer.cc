@@ -1,4 +1,4 @@
-#include "src/packer/text/lexer.h"
+#include "src/packer/text/syntax.h"
 
 #include <algorithm>
 #include <utility>

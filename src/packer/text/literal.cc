@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "src/base/printable.h"
-#include "src/packer/text/lexer.h"
 #include "src/packer/text/syntax.h"
 
 namespace qplan::text {

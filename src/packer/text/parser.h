@@ -13,7 +13,6 @@
 #include "src/packer/error.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/text/draft.h"
-#include "src/packer/text/lexer.h"
 #include "src/packer/text/syntax.h"
 #include "src/packer/text/text.h"
 

@@ -2,7 +2,6 @@
 
 #include <float.h>
 
-#include "src/runtime/bind/channel_order.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 

@@ -1,7 +1,7 @@
 #include "kernels/float_batch_matmul/float_batch_matmul.h"
 
 #include "src/runtime/bind/family.h"
-#include "src/runtime/bind/matrices.h"
+#include "src/runtime/bind/broadcast.h"
 
 namespace qplan {
 namespace {

@@ -1,4 +1,3 @@
-#include "kernels/softmax/softmax16.h"
 
 #include "kernels/softmax/softmax.h"
 #include "src/runtime/bind/family.h"

@@ -1,4 +1,4 @@
-#include "src/runtime/npu/status.h"
+#include "src/runtime/npu/slots.h"
 
 namespace qplan {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"

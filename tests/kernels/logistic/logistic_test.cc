@@ -1,11 +1,10 @@
-#include "kernels/logistic/logistic.h"
 
 #include <gtest/gtest.h>
 
 #include <cfloat>
 #include <cmath>
 
-#include "kernels/numeric/exp.h"
+#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/fixed_point.h"
 #include "tests/support/random.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // log_softmax against the logarithm in double, and steps that its bind refuses. The exact bytes are in
 // tests/models/tflite_operator_test.cc.
-#include "kernels/softmax/log_softmax.h"
+#include "kernels/softmax/softmax.h"
 
 #include <gtest/gtest.h>
 

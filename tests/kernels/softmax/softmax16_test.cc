@@ -1,5 +1,5 @@
 // softmax16 against softmax in double; networks' exact bytes are in tests/models/.
-#include "kernels/softmax/softmax16.h"
+#include "kernels/softmax/softmax.h"
 
 #include <gtest/gtest.h>
 

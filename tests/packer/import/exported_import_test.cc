@@ -2,7 +2,7 @@
 // something else or broken.
 #include <gtest/gtest.h>
 
-#include "src/packer/import/pytorch/exported_extent.h"
+#include "src/packer/import/pytorch/exported_program.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/import/exported_builder.h"
 #include "tests/packer/import/pytorch_helpers.h"

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/builder.h"
 #include "src/packer/ir/module.h"
+#include "tests/support/ir_builder.h"
 
 namespace qplan::ir::verifier_test {
 namespace {

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/ir/builder.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/packer/partition/partition_test_support.h"
+#include "tests/support/ir_builder.h"
 #include "tests/support/sanitizers.h"
 
 namespace qplan::partition::partition_test {

@@ -1,11 +1,11 @@
 // Ranges of sums of products, by hand.
-#include "src/packer/passes/accumulator_range.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "src/packer/passes/rewrite_pass.h"
 
 namespace qplan::passes {
 namespace accumulator_range_test {

@@ -1,4 +1,4 @@
-#include "src/packer/passes/passes.h"
+#include "src/packer/passes/pass.h"
 #include "tests/packer/passes/rewrite_test_support.h"
 
 namespace qplan::passes_test::float_leftovers_test {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/ir/builder.h"
+#include "tests/support/ir_builder.h"
 #include "tests/support/random.h"
 
 namespace qplan::naive {

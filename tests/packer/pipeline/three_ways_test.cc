@@ -8,10 +8,10 @@
 
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/ir/builder.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/text/text.h"
+#include "tests/support/ir_builder.h"
 #include "tests/support/relay_fragments.h"
 
 namespace qplan::three_ways_test {

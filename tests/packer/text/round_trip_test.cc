@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/ir/builder.h"
 #include "src/packer/text/text.h"
+#include "tests/support/ir_builder.h"
 
 namespace qplan::text::round_trip_test {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
-#include "src/packer/import/halves.h"
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
@@ -105,9 +104,9 @@ const Value& Graph::value(const std::string& name) {
 }
 
 ir::ConstantRef Graph::in_float32(const ir::ConstantRef& constant) {
-  if (constant->type().dtype != importer::kFloat16) return constant;
+  if (constant->type().dtype != ir::kFloat16) return constant;
   charge(2 * constant->bytes().size());
-  return importer::widened_halves(*constant);
+  return ir::widened_halves(*constant);
 }
 
 const ir::TensorType& Graph::type(const Value& value) const {
@@ -239,7 +238,7 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     "input " + in_quotes(info.name) + " has shape " + to_text(type.shape) + ": no elements");
   }
-  if (type.dtype == importer::kFloat16) {
+  if (type.dtype == ir::kFloat16) {
     type.dtype = ir::kFloat32;
     warn_of_halves(graph, "input", info.name);
   }
@@ -304,7 +303,7 @@ void define_outputs(Graph& graph) {
     if (type.num_elements() == 0) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + in_quotes(info.name) + " has no elements");
     }
-    const bool is_half = info.is_tensor && ir_dtype(info.data_type) == importer::kFloat16;
+    const bool is_half = info.is_tensor && ir_dtype(info.data_type) == ir::kFloat16;
     if (is_half && type.dtype == ir::kFloat32) {
       warn_of_halves(graph, "output", info.name);
     } else if (info.is_tensor && ir_dtype(info.data_type) != type.dtype) {

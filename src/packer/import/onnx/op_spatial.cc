@@ -1,5 +1,5 @@
 // Operators over height and width: pools, float and quantised, and Resize, bilinear or to the nearest
-// element. A pool over depth, too, is in op_volume.cc.
+// element. A pool over depth, too, is in window.cc.
 #include <algorithm>
 #include <cmath>
 

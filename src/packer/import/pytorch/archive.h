@@ -1,5 +1,5 @@
 // A TorchScript archive (.pt): a zip with data.pkl (the module), constants.pkl (CONSTANTS of the code),
-// storages and code/**.py; and its pickles and tensors, which exported programs (exported_archive.h) have
+// storages and code/**.py; and its pickles and tensors, which exported programs (exported_program.h) have
 // too. The file is untrusted.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_

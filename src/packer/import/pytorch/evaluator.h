@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/operator_calls.h"
+#include "src/packer/import/pytorch/op_context.h"
 #include "src/packer/import/pytorch/sharing.h"
 #include "src/packer/import/pytorch/value.h"
 

@@ -1,8 +1,7 @@
-#include "src/packer/import/pytorch/exported_extent.h"
-
 #include <cmath>
 #include <vector>
 
+#include "src/packer/import/pytorch/exported_program.h"
 #include "src/packer/import/pytorch/limits.h"
 
 namespace qplan::pt {

@@ -9,9 +9,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/exported_extent.h"
-#include "src/packer/import/pytorch/exported_graph.h"
-#include "src/packer/import/pytorch/exported_json.h"
+#include "src/packer/import/pytorch/exported_program.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -4,14 +4,17 @@
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "src/packer/error.h"
 #include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/operator_calls.h"
+#include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/cat.h"
 
@@ -21,6 +24,61 @@ using importer::in_quotes;
 using importer::invalid;
 using importer::to_text;
 using importer::Unsupported;
+
+// Calls of operators by name: the rows of ops.def write the IR, and what has no row is collected. The walkers
+// of both formats (evaluator.h, exported_program.h) share one OperatorCalls for an import.
+
+// Counters of one import, for its log.
+struct BiasCounts {
+  uint64_t total = 0;         // values made from float32
+  uint64_t truncated = 0;     // of these, what torch.onnx.export's truncation would make another number
+  uint64_t float_layers = 0;  // layers whose sums int32 might not hold
+};
+
+struct Argument {
+  std::string name;  // empty: by position
+  Ref value;
+};
+
+// PyTorch's "relu_" writes its result over its operand; "__is__" does not.
+bool is_in_place(std::string_view name);
+
+class OperatorCalls {
+ public:
+  OperatorCalls(ValueTable& values, TensorReader& tensors, ir::Function& function, const LogFunction& log)
+      : values_(values), tensors_(tensors), function_(function), log_(log) {}
+
+  // name: "aten::conv2d". The result of an operator that is not imported, or that reads such a result, is
+  // Unknown. PackError names the operator.
+  Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
+  // The argument that the row names first: the one that operators in place change. Not valid if the call has
+  // no such argument.
+  static Ref operand_of(std::string_view name, const std::vector<Argument>& arguments);
+  // What the last call added to unsupported(), "aten::x with ..."; takes it away.
+  std::string take_missing() { return std::exchange(last_missing_, ""); }
+  // Adds to unsupported(); the result is Unknown.
+  Ref not_imported(const std::string& what, const std::string& node_name);
+  bool mentions_unknown(const std::vector<Argument>& arguments);
+  // Counts work; PackError where it is more than kMaxSteps.
+  void charge(size_t steps);
+
+  ValueTable& values() { return values_; }
+  TensorReader& tensors() { return tensors_; }
+  ir::Function& function() { return function_; }
+  const LogFunction& log() const { return log_; }
+  const importer::UnsupportedList& unsupported() const { return unsupported_; }
+  BiasCounts& biases() { return biases_; }
+
+ private:
+  ValueTable& values_;
+  TensorReader& tensors_;
+  ir::Function& function_;
+  const LogFunction& log_;
+  importer::UnsupportedList unsupported_;
+  std::string last_missing_;
+  BiasCounts biases_;
+  size_t steps_ = 0;
+};
 
 class OpContext {
  public:
@@ -119,6 +177,7 @@ const ImportRow* find_row(std::string_view name);
 
 #define QPLAN_PYTORCH_OP(name, function, arguments) Ref function(OpContext& op);
 #include "src/packer/import/pytorch/ops.def"
+#include "src/packer/ir/module.h"
 #undef QPLAN_PYTORCH_OP
 
 // How PyTorch quantises a number: q(x) = zero_point + round_half_even(x * (1 / scale)), product and

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/packer/import/pytorch/dynamic.h"
+#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {

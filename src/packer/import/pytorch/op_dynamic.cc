@@ -1,8 +1,13 @@
-// choose_qparams, and quantize and dequantize with what it gives: operators on float32 that the network
-// computes, each rounded as PyTorch rounds it.
+// Dynamic quantisation as PT2E writes it: choose_qparams, quantize and dequantize with what it gives, as
+// operators on float32 that the network computes, each rounded as PyTorch rounds it; and layers of tensors
+// that are quantised so, as products of integers.
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
 
-#include "src/packer/import/pytorch/dynamic.h"
+#include "src/packer/import/pytorch/weights.h"
+#include "src/packer/op/op_def.h"
 
 namespace qplan::pt {
 namespace {
@@ -137,6 +142,149 @@ Ref emit_dynamic_dequantize(OpContext& op, const Flow& input) {
   // Products take integers of 8 bits.
   if (op.dtype(input) == ir::kInt8 || op.dtype(input) == ir::kUint8) result.source = source;
   return op.add(std::move(result));
+}
+
+// Layers of tensors that the model quantises while it runs, as products of integers.
+namespace {
+
+// Constant integers [o, ...], with a scale and a sum for each output. The integers' own zero points are
+// subtracted in the product and in the sums.
+struct IntegerWeights {
+  ir::ValueId value, zero_points;
+  std::vector<float> scales;
+  std::vector<int32_t> sums;
+};
+
+const ir::Constant* constant_of(const ir::Function& function, ir::ValueId value) {
+  return function.is_constant(value) ? function.value(value).constant.get() : nullptr;
+}
+
+template <typename T>
+void add_sums(std::span<const T> values, std::span<const int32_t> zero_points, std::vector<int32_t>* sums) {
+  const size_t count = values.size() / sums->size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t o = i / count;
+    (*sums)[o] += static_cast<int32_t>(values[i]) - zero_points[zero_points.size() == 1 ? 0 : o];
+  }
+}
+
+// Nothing where the value is anything else than constants dequantised along their first axis or as a whole,
+// or where int32 might not hold a sum of products.
+std::optional<IntegerWeights> integer_weights(OpContext& op, ir::ValueId value) {
+  const ir::Function& function = op.function();
+  const ir::Node* node = function.producer(value);
+  // The kernel of a sequence was given a height.
+  const bool is_reshaped = node != nullptr && node->op != nullptr && node->op->name == "reshape" &&
+                           op.shape(Flow{value}).size() == 4 &&
+                           op.shape(Flow{node->operands[0]}).size() == 3 &&
+                           op.shape(Flow{value})[0] == op.shape(Flow{node->operands[0]})[0];
+  if (is_reshaped) node = function.producer(node->operands[0]);
+  if (node == nullptr || node->op == nullptr || node->op->name != "qnn.dequantize") return std::nullopt;
+  const ir::Constant* data = constant_of(function, node->operands[0]);
+  const ir::Constant* scales = constant_of(function, node->operands[1]);
+  const ir::Constant* points = constant_of(function, node->operands[2]);
+  if (data == nullptr || scales == nullptr || points == nullptr) return std::nullopt;
+  const ir::TensorType& type = data->type();
+  if (type.dtype != ir::kInt8 && type.dtype != ir::kUint8) return std::nullopt;
+  const int64_t channels = type.shape.empty() ? 0 : type.shape[0];
+  if (channels < 1 || type.num_elements() == 0) return std::nullopt;
+  // One number for all is a scalar, or [1]; several are those of the axis.
+  const bool is_whole = scales->type().num_elements() == 1 && points->type().num_elements() == 1;
+  if (!is_whole && op::attr_int(*node, "axis") != 0) return std::nullopt;
+  constexpr int64_t kMostProduct = int64_t{255} * 255;
+  if (type.num_elements() / channels > std::numeric_limits<int32_t>::max() / kMostProduct)
+    return std::nullopt;
+
+  const std::span<const float> given = scales->as<float>();
+  const std::span<const int32_t> zero_points = points->as<int32_t>();
+  const auto count = static_cast<size_t>(channels);
+  IntegerWeights weights{.value = node->operands[0],
+                         .zero_points = node->operands[2],
+                         .scales = std::vector<float>(count, given[0]),
+                         .sums = std::vector<int32_t>(count)};
+  if (given.size() > 1) weights.scales.assign(given.begin(), given.end());
+  if (type.dtype == ir::kInt8) {
+    add_sums(data->as<int8_t>(), zero_points, &weights.sums);
+  } else {
+    add_sums(data->as<uint8_t>(), zero_points, &weights.sums);
+  }
+  if (is_reshaped) weights.value = op.reshape(weights.value, ir::Shape(op.shape(Flow{value})));
+  return weights;
+}
+
+// The float32 numbers that sums [..., o] stand for.
+ir::ValueId scaled(OpContext& op, ir::ValueId sums, const Dequantised& data, const IntegerWeights& weights) {
+  const auto channels = static_cast<int64_t>(weights.scales.size());
+  const ir::ValueId scales = op.constant(ir::make_constant(ir::kFloat32, {channels}, weights.scales));
+  const ir::ValueId of_weights = op.constant(ir::make_constant(ir::kInt32, {channels}, weights.sums));
+  return op.emit("nn.dynamic_dequantize", {sums, data.scale, data.zero_point, scales, of_weights},
+                 {{"rows", int64_t{0}}});
+}
+
+std::vector<ir::ValueId> operands_of(OpContext& op, ir::ValueId data, const IntegerWeights& weights) {
+  return {data, weights.value, op.zero_point(0), weights.zero_points, op.scale(1.0f), op.scale(1.0f)};
+}
+
+// Whether the value, one int32, is in the range of the dtype whatever the network computes: a constant, or
+// what choose_qparams holds in its range.
+bool is_in_range(const ir::Function& function, ir::ValueId value, ir::DType dtype) {
+  if (const ir::Constant* constant = constant_of(function, value)) {
+    const std::span<const int32_t> points = constant->as<int32_t>();
+    return points.size() == 1 && points[0] >= dtype.min() && points[0] <= dtype.max();
+  }
+  const ir::Node* node = function.producer(value);
+  if (node == nullptr || node->op == nullptr) return false;
+  if (node->op->name == "reshape") return is_in_range(function, node->operands[0], dtype);
+  const ir::Node* clip = node->op->name == "cast" ? function.producer(node->operands[0]) : nullptr;
+  return clip != nullptr && clip->op != nullptr && clip->op->name == "clip" &&
+         op::attr_float(*clip, "a_min") >= static_cast<double>(dtype.min()) &&
+         op::attr_float(*clip, "a_max") <= static_cast<double>(dtype.max());
+}
+
+// The integers NCHW with their zero point around them: a mask chooses between both. The zero point is in the
+// range of the integers.
+ir::ValueId padded(OpContext& op, const Dequantised& data, const ir::Ints& padding) {
+  if (padding == ir::Ints{0, 0, 0, 0}) return data.integers;
+  const std::vector<ir::Ints> width = {{0, 0}, {0, 0}, {padding[0], padding[2]}, {padding[1], padding[3]}};
+  const ir::ValueId wide = op.emit("nn.pad", {data.integers, op.zero_point(0)}, {{"pad_width", width}});
+  const ir::Shape from = op.shape(Flow{data.integers}), to = op.shape(Flow{wide});
+  op.charge_elements(to[2] * to[3]);
+  std::vector<uint8_t> is_inside(static_cast<size_t>(to[2] * to[3]));
+  for (int64_t y = 0; y < from[2]; ++y) {
+    for (int64_t x = 0; x < from[3]; ++x)
+      is_inside[static_cast<size_t>((y + padding[0]) * to[3] + x + padding[1])] = 1;
+  }
+  const ir::ValueId mask = op.constant(ir::make_constant(ir::kBool, {1, 1, to[2], to[3]}, is_inside));
+  const ir::ValueId point =
+      op.emit("cast", {data.zero_point}, {{"dtype", ir::to_string(op.dtype(Flow{wide}))}});
+  return op.emit("where", {mask, wide, op.reshape(point, {1, 1, 1, 1})}, {});
+}
+
+}  // namespace
+
+std::optional<ir::ValueId> emit_dynamic_dense(OpContext& op, const Flow& input, const Flow& weights) {
+  if (!input.source) return std::nullopt;
+  const std::optional<IntegerWeights> integers = integer_weights(op, weights.value);
+  if (!integers) return std::nullopt;
+  const ir::ValueId sums = op.emit("qnn.dense", operands_of(op, input.source->integers, *integers), {});
+  return scaled(op, sums, *input.source, *integers);
+}
+
+std::optional<ir::ValueId> emit_dynamic_conv(OpContext& op, const Flow& input, const Flow& weights,
+                                             ir::Attrs attrs) {
+  if (!input.source) return std::nullopt;
+  const std::optional<IntegerWeights> integers = integer_weights(op, weights.value);
+  if (!integers) return std::nullopt;
+  const ir::Ints padding = attrs.get_ints("padding", {0, 0, 0, 0});
+  if (padding != ir::Ints{0, 0, 0, 0} &&
+      !is_in_range(op.function(), input.source->zero_point, op.dtype(Flow{input.source->integers})))
+    return std::nullopt;
+  const ir::ValueId data = padded(op, *input.source, padding);
+  attrs.set("padding", ir::Ints{0, 0, 0, 0});
+  const ir::ValueId sums = op.emit("qnn.conv2d", operands_of(op, data, *integers), std::move(attrs));
+  const ir::ValueId last = op.emit("transpose", {sums}, {{"axes", ir::Ints{0, 2, 3, 1}}});
+  const ir::ValueId real = scaled(op, last, *input.source, *integers);
+  return op.emit("transpose", {real}, {{"axes", ir::Ints{0, 3, 1, 2}}});
 }
 
 }  // namespace qplan::pt

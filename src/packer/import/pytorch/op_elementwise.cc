@@ -1,5 +1,6 @@
-// Sums and products of tensors and the like, and concatenation.
+// Sums and products of tensors and the like, concatenation, and activations.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "src/packer/import/pytorch/op_context.h"
@@ -122,6 +123,174 @@ Ref import_minimum(OpContext& op) { return float_binary(op, "minimum"); }
 Ref import_cat(OpContext& op) {
   const std::vector<Flow> flows = op.flows(0);
   return concatenate(op, flows[0].quantization, false);
+}
+
+// Activations. On quantised tensors a clamp keeps the quantisation; other functions go through float32.
+namespace {
+
+Ref clamp(OpContext& op, RealRange range) {
+  const Flow input = op.flow(0);
+  if (range.min > range.max) invalid("the lower bound is above the upper one");
+  if (input.quantization) return op.result(input, emit_clamp(op, input.value, range, *input.quantization));
+  if (range.min == 0 && std::isinf(range.max)) return op.result(op.emit("nn.relu", {input.value}, {}));
+  constexpr double kLeast = std::numeric_limits<float>::lowest(), kMost = std::numeric_limits<float>::max();
+  // Float32 bounds, as PyTorch compares with.
+  const auto bound = [=](double value) {
+    return static_cast<double>(static_cast<float>(std::clamp(value, kLeast, kMost)));
+  };
+  return op.result(
+      op.emit("clip", {input.value}, {{"a_min", bound(range.min)}, {"a_max", bound(range.max)}}));
+}
+
+// Output scale of the quantised sigmoid and similar functions: the function's range divided by 256.
+QuantParams unit_range(ir::DType dtype) { return {1.0f / 256, static_cast<int32_t>(dtype.min())}; }
+QuantParams symmetric_unit_range(ir::DType dtype) { return {2.0f / 256, dtype == ir::kInt8 ? 0 : 128}; }
+
+// Applies f to floats: quantised tensors are dequantised before and quantised after it, which the passes turn
+// into a table.
+template <typename Function>
+Ref through_floats(OpContext& op, const Flow& input, std::optional<QuantParams> output, Function f) {
+  if (!input.quantization) return op.result(f(input.value));
+  const ir::ValueId real = op.emit_quantized("qnn.dequantize", {input.value}, {*input.quantization}, {});
+  const ir::ValueId value =
+      op.emit_quantized("qnn.quantize", {f(real)}, {*output},
+                        {{"out_dtype", ir::to_string(op.dtype(input))}, {"rule", std::string("mul_even")}});
+  return op.result(value, output);
+}
+
+// min(max(x + 3, 0), 6) / 6
+ir::ValueId hard_sigmoid(OpContext& op, ir::ValueId x) {
+  return op.emit("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
+}
+
+Ref sigmoid(OpContext& op, const Flow& input, std::optional<QuantParams> output) {
+  if (!input.quantization) return op.result(op.emit("sigmoid", {input.value}, {}));
+  return op.result(op.emit_quantized("qnn.sigmoid", {input.value}, {*input.quantization, *output}, {}),
+                   output);
+}
+
+Ref hardswish(OpContext& op, const Flow& input, std::optional<QuantParams> output) {
+  return through_floats(op, input, output, [&](ir::ValueId x) {
+    return op.emit("multiply", {x, hard_sigmoid(op, x)}, {});
+  });
+}
+
+Ref leaky_relu(OpContext& op, const Flow& input, double slope, std::optional<QuantParams> output) {
+  return through_floats(op, input, output, [&](ir::ValueId x) {
+    return op.emit("nn.leaky_relu", {x}, {{"alpha", slope}});
+  });
+}
+
+}  // namespace
+
+ir::ValueId emit_clamp(OpContext& op, ir::ValueId value, RealRange range, QuantParams quantization) {
+  const ir::DType dtype = op.dtype(Flow{value});
+  const int64_t min = quantize_value(range.min, quantization, dtype);
+  const int64_t max = quantize_value(range.max, quantization, dtype);
+  if (min == dtype.min() && max == dtype.max()) return value;
+  return op.emit("clip", {value}, {{"a_min", static_cast<double>(min)}, {"a_max", static_cast<double>(max)}});
+}
+
+Ref import_relu(OpContext& op) { return clamp(op, {.min = 0}); }
+Ref import_relu6(OpContext& op) { return clamp(op, {0, 6}); }
+Ref import_quantized_relu6(OpContext& op) {
+  const Ref result = clamp(op, {0, 6});
+  return op.boolean(1, false) ? op.write_back(result) : result;
+}
+Ref import_hardtanh(OpContext& op) { return clamp(op, {op.number(1, -1.0), op.number(2, 1.0)}); }
+
+Ref import_clamp(OpContext& op) {
+  constexpr RealRange kAll;
+  const double max = op.number(2, kAll.max);
+  return clamp(op, {std::min(op.number(1, kAll.min), max), max});  // the upper bound counts, as in PyTorch
+}
+
+Ref import_clamp_min(OpContext& op) { return clamp(op, {.min = op.number(1)}); }
+Ref import_clamp_max(OpContext& op) { return clamp(op, {.max = op.number(1)}); }
+
+Ref import_sigmoid(OpContext& op) {
+  const Flow input = op.flow(0);
+  return sigmoid(op, input, unit_range(op.dtype(input)));
+}
+
+Ref import_quantized_sigmoid(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return sigmoid(op, input, op.quantization(1, 2, op.dtype(input)));
+}
+
+Ref import_tanh(OpContext& op) {
+  const Flow input = op.flow(0);
+  return through_floats(op, input, symmetric_unit_range(op.dtype(input)),
+                        [&](ir::ValueId x) { return op.emit("tanh", {x}, {}); });
+}
+
+Ref import_hardsigmoid(OpContext& op) {
+  const Flow input = op.flow(0);
+  return through_floats(op, input, unit_range(op.dtype(input)),
+                        [&](ir::ValueId x) { return hard_sigmoid(op, x); });
+}
+
+Ref import_hardswish(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (input.quantization) throw Unsupported{"a quantised tensor"};
+  return hardswish(op, input, std::nullopt);
+}
+
+Ref import_quantized_hardswish(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return hardswish(op, input, op.quantization(1, 2, op.dtype(input)));
+}
+
+Ref import_leaky_relu(OpContext& op) {
+  const Flow input = op.flow(0);
+  return leaky_relu(op, input, op.number(1, 0.01), input.quantization);
+}
+
+Ref import_quantized_leaky_relu(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  return leaky_relu(op, input, op.number(1), op.quantization(3, 4, op.dtype(input)));
+}
+
+Ref import_softmax(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (input.quantization) throw Unsupported{"a quantised tensor"};
+  op.expect_float_result(2);
+  const int64_t axis = OpContext::axis_of(op.integer(1), op.shape(input).size());
+  return op.result(op.emit("nn.softmax", {input.value}, {{"axis", axis}}));
+}
+
+Ref import_quantized_softmax(OpContext& op) {
+  const Flow input = op.quantized_flow(0);
+  const QuantParams output = op.quantization(2, 3, op.dtype(input));
+  const int64_t axis = OpContext::axis_of(op.integer(1), op.shape(input).size());
+  return op.result(
+      op.emit_quantized("qnn.softmax", {input.value}, {*input.quantization, output}, {{"axis", axis}}),
+      output);
+}
+
+// quantize_per_tensor and dequantize.
+Ref import_quantize_per_tensor(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (input.quantization || op.dtype(input) != ir::kFloat32) {
+    throw Unsupported{"a " + ir::to_string(op.dtype(input)) + " tensor"};
+  }
+  const int64_t type = op.integer(3);
+  const bool is_signed = type == static_cast<int64_t>(ScalarType::kQint8);
+  if (!is_signed && type != static_cast<int64_t>(ScalarType::kQuint8)) {
+    throw Unsupported{cat("dtype ", type, " instead of quint8 (13) or qint8 (12)")};
+  }
+  const ir::DType dtype = is_signed ? ir::kInt8 : ir::kUint8;
+  const QuantParams output = op.quantization(1, 2, dtype);
+  const ir::ValueId value =
+      op.emit_quantized("qnn.quantize", {input.value}, {output},
+                        {{"out_dtype", ir::to_string(dtype)}, {"rule", std::string("mul_even")}});
+  return op.result(value, output);
+}
+
+Ref import_dequantize(OpContext& op) {
+  const Flow input = op.flow(0);
+  if (!input.quantization) return op.ref(0);  // PyTorch: a float tensor as it is
+  return op.result(op.emit_quantized("qnn.dequantize", {input.value}, {*input.quantization}, {}));
 }
 
 }  // namespace qplan::pt

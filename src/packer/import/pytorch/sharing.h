@@ -1,6 +1,6 @@
 // Which tensors of a program share elements. In the IR every value is its own; in PyTorch a view has the
 // elements of its source, so that what an operator in place changes is changed in the others, too. These are
-// stale from then on: the importer has only their old value. Both walkers (evaluator.h, exported_graph.h)
+// stale from then on: the importer has only their old value. Both walkers (evaluator.h, exported_program.h)
 // call operators through this.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_SHARING_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_SHARING_H_
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/packer/import/pytorch/operator_calls.h"
+#include "src/packer/import/pytorch/op_context.h"
 #include "src/packer/import/pytorch/value.h"
 
 namespace qplan::pt {

@@ -6,7 +6,7 @@
 #include "src/ethosu/isa/payload.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/program.h"
+#include "src/packer/op/opaque.h"
 
 namespace qplan::tfl {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
 

@@ -2,7 +2,6 @@
 // interpolated, or rescaled) without regard to scales.
 #include <algorithm>
 
-#include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
 

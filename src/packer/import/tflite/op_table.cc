@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/numeric/exp.h"
+#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/fixed_point.h"
-#include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/div/div.h"
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/cpu/requantization.h"

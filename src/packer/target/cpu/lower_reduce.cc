@@ -6,8 +6,8 @@
 
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/mean/mean.h"
-#include "kernels/numeric/exp.h"
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/wide_functions.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/operands.h"

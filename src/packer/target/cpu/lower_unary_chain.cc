@@ -1,8 +1,7 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
-#include "kernels/logistic/logistic.h"
 #include "kernels/lut16/lut16.h"
-#include "kernels/numeric/exp.h"
+#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
 #include "src/packer/ir/cat.h"

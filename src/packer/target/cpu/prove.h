@@ -10,7 +10,7 @@
 #include <span>
 
 #include "format/plan_generated.h"
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 
 namespace qplan::target::cpu {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/layout.h"
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/target/cpu/lowering.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/program.h"
+#include "src/packer/op/opaque.h"
 
 namespace qplan::target::cpu {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/operands.h"

@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/numeric/quantize_multiplier.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/vta/compiler/layers/unit.h"
 #include "src/vta/compiler/streams/alu_steps.h"

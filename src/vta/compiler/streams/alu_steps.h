@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/vta/compiler/streams/layout.h"
 
 namespace qplan::vta::compiler {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/numeric/quantize_multiplier.h"
+#include "kernels/numeric/requantize.h"
 #include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/unit_simulate.h"
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/ir/builder.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
+#include "tests/support/ir_builder.h"
 #include "tests/support/random.h"
 #include "tests/vta/compiler/simulate_region.h"
 

@@ -1,10 +1,12 @@
-// `custom`: an operator of the application's (qplan/custom_operator.h), as the attributes of a node have it.
-#ifndef QPLAN_SRC_PACKER_OP_CUSTOM_H_
-#define QPLAN_SRC_PACKER_OP_CUSTOM_H_
+// Operators whose insides qplan does not know, as the attributes of a node have them: `custom`, an operator
+// of the application's (qplan/custom_operator.h), and `npu.program`, which another compiler made.
+#ifndef QPLAN_SRC_PACKER_OP_OPAQUE_H_
+#define QPLAN_SRC_PACKER_OP_OPAQUE_H_
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,29 @@ ir::Attrs attrs_of(const CustomAttributes& custom);
 // PackError (QPLAN_MODEL_INVALID) with a text that begins after the node's name.
 CustomAttributes custom_of(const ir::Node& node);
 
+// `npu.program`: a program that another compiler made for an NPU, as the attributes of a node have it. It has
+// no other form: which operators became it is not known.
+
+inline constexpr std::string_view kProgramOperator = "npu.program";
+
+struct ProgramAttributes {
+  std::string format;  // of the program's bytes: "ethos-u"
+  std::string device;  // that it was made for: "ethos-u55-128"
+  std::vector<ir::TensorType> outputs;
+  bool has_constants = false;
+  // The memory that it works in, and a faster one beside it; bytes.
+  uint64_t memory_bytes = 0, fast_memory_bytes = 0;
+  // Where its inputs are in the memory before it runs, and its outputs after it.
+  std::vector<uint64_t> input_offsets, output_offsets;
+};
+
+ir::Attrs attrs_of(const ProgramAttributes& program);
+// PackError (QPLAN_MODEL_INVALID) with a text that begins after the node's name.
+ProgramAttributes program_of(const ir::Node& node);
+
+// The node's operands: the program and its constants, which are constants, then its inputs.
+inline size_t first_input(const ProgramAttributes& program) { return program.has_constants ? 2 : 1; }
+
 }  // namespace qplan::op
 
-#endif  // QPLAN_SRC_PACKER_OP_CUSTOM_H_
+#endif  // QPLAN_SRC_PACKER_OP_OPAQUE_H_

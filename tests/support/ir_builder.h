@@ -1,6 +1,6 @@
-// Short ways of writing nodes, for importers, passes and tests.
-#ifndef QPLAN_SRC_PACKER_IR_BUILDER_H_
-#define QPLAN_SRC_PACKER_IR_BUILDER_H_
+// Short ways of writing nodes of the IR.
+#ifndef QPLAN_TESTS_SUPPORT_IR_BUILDER_H_
+#define QPLAN_TESTS_SUPPORT_IR_BUILDER_H_
 
 #include <string>
 #include <string_view>
@@ -68,4 +68,4 @@ class Builder {
 
 }  // namespace qplan::ir
 
-#endif  // QPLAN_SRC_PACKER_IR_BUILDER_H_
+#endif  // QPLAN_TESTS_SUPPORT_IR_BUILDER_H_

@@ -1,13 +1,146 @@
+// Plans as text: opening one for a tool that shows it, its parts by name, and what `qplan disasm` prints.
+#include <algorithm>
+#include <cstring>
+
+#include "format/dtype.h"
 #include "qplan/npu_op.h"
 #include "src/base/blob_format.h"
 #include "src/base/printable.h"
+#include "src/base/sha256.h"
 #include "src/base/short_name.h"
+#include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 
 namespace qplan::inspect {
-namespace {
+
+PlanReader::PlanReader(std::span<const uint8_t> bytes) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % AlignedBytes::kAlignment != 0) {
+    copy_ = AlignedBytes(bytes.size());
+    std::memcpy(copy_.data(), bytes.data(), bytes.size());
+    bytes = copy_.span();
+  }
+  Error error;
+  if (view_.open(bytes.data(), bytes.size(), true, &error) < 0) throw PackError(error.status(), error.text());
+}
+
+std::string kernel_name(uint16_t kernel) {
+  switch (kernel) {
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  case id:                                                       \
+    return #family;
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+    default:
+      return "kernel " + std::to_string(kernel);
+  }
+}
+
+std::string shape_text(const format::Tensor& tensor) {
+  std::string text;
+  for (uint32_t i = 0; i < format::rank_of(tensor); ++i) {
+    text += (i == 0 ? "" : "x") + std::to_string(tensor.shape()->Get(i));
+  }
+  return text.empty() ? "scalar" : text;
+}
+
+std::string dtype_text(const format::Tensor& tensor) {
+  return format::dtype_name(tensor.type_code(), tensor.type_bits());
+}
+
+std::string hexadecimal(const uint8_t* bytes, size_t size) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < size; ++i) {
+    text += kDigits[bytes[i] >> 4];
+    text += kDigits[bytes[i] & 15];
+  }
+  return text;
+}
+
+std::string content_digest(const format::PlanView& view) {
+  // The header's file size and digest cover the names, its other fields do not.
+  format::Header header = view.header();
+  header.file_size = 0;
+  for (uint8_t& byte : header.digest) byte = 0;
+  Sha256 sha;
+  sha.update(&header, sizeof(header));
+  sha.update(view.bytes() + sizeof(header), static_cast<size_t>(header.content_size) - sizeof(header));
+  uint8_t digest[Sha256::kDigestBytes];
+  sha.finish(digest);
+  return hexadecimal(digest, sizeof(digest));
+}
 
 using format::PlanView;
+
+std::vector<bool> alternative_steps(const PlanView& view) {
+  std::vector<bool> result(view.num_steps(), false);
+  for (uint32_t s = 0; s < view.num_steps(); ++s) {
+    const format::NpuStep* npu = view.npu_step(s);
+    if (npu == nullptr) continue;
+    const uint32_t last = s + std::min(npu->num_alternative_steps(), view.num_steps() - 1 - s);
+    for (uint32_t a = s + 1; a <= last; ++a) result[a] = true;
+  }
+  return result;
+}
+
+uint64_t macs_of(const PlanView& view, const format::Function& function) {
+  const std::vector<bool> is_fallback = alternative_steps(view);
+  uint64_t macs = 0;
+  for (uint32_t i = 0; i < function.num_steps(); ++i) {
+    const uint32_t s = function.first_step() + i;
+    const format::NpuStep* npu = view.npu_step(s);
+    if (!is_fallback[s]) macs += npu != nullptr ? npu->macs() : view.step(s).macs();
+  }
+  return macs;
+}
+
+uint32_t bound_tensor(const format::NpuStep& step, const format::NpuBind& bind) {
+  if (bind.use() == format::NpuUse_SCRATCH) return UINT32_MAX;
+  const auto* tensors = bind.use() == format::NpuUse_INPUT ? step.inputs() : step.outputs();
+  return tensors->Get(bind.index());
+}
+
+std::string target_name(const PlanView& view, uint32_t target) {
+  const auto* targets = view.plan().targets();
+  if (target >= format::count_of(targets) || targets->Get(target)->name() == nullptr) return "?";
+  return targets->Get(target)->name()->str();
+}
+
+std::string bind_text(const PlanView& view, const format::NpuStep& step, const format::NpuBind& bind) {
+  std::string text = "slot " + std::to_string(bind.slot()) + ": ";
+  const uint32_t tensor = bound_tensor(step, bind);
+  if (tensor == UINT32_MAX) {
+    text += "scratch";
+  } else {
+    text += (bind.use() == format::NpuUse_INPUT ? "input %" : "output %") + std::to_string(tensor) + " '" +
+            view.tensor_name(tensor) + "'";
+  }
+  text += ", " + std::to_string(bind.size()) + " bytes at " + std::to_string(bind.offset());
+  if (bind.memory_class() != format::MemoryClass_ANY)
+    text += std::string(" of ") + qplan_npu_memory_class_name(bind.memory_class());
+  if (tensor == UINT32_MAX) return text;
+  if (bind.strides() == nullptr) return text + ", in place";
+  text += ", copied: strides [";
+  for (uint32_t i = 0; i < bind.strides()->size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(bind.strides()->Get(i));
+  }
+  text += "]";
+  if (bind.block() != 0) {
+    text += ", blocks of " + std::to_string(bind.block()) + " channels with stride " +
+            std::to_string(bind.block_stride());
+  }
+  text += ", origin " + std::to_string(bind.origin());
+  if (bind.byte_stride() != 1) text += ", byte stride " + std::to_string(bind.byte_stride());
+  if (bind.use() == format::NpuUse_INPUT) text += ", fill " + std::to_string(bind.fill());
+  if (bind.flip() != 0) text += ", flip " + std::to_string(bind.flip());
+  if (bind.kept() == 0) return text;
+  if (bind.use() == format::NpuUse_OUTPUT) return text + ", kept for later regions";
+  text += ", left there " + std::to_string(bind.kept()) + " steps earlier";
+  return text;
+}
+
+// The lines of `qplan disasm`.
+namespace {
 
 // Names come from models: a line stays a line.
 std::string in_quotes(const char* name) { return "'" + printable(std::string(name)) + "'"; }
