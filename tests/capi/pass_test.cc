@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <qplan/pass.hpp>
 #include <string>
 #include <type_traits>

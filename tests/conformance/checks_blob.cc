@@ -1,4 +1,5 @@
 // load: what is refused, and that nothing that is accepted does harm.
+#include <algorithm>
 #include <cstring>
 #include <random>
 

@@ -2,6 +2,8 @@
 // caches.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "src/runtime/npu/client.h"
 #include "tests/runtime/npu_fixture.h"
 #include "tests/support/random.h"

@@ -2,6 +2,7 @@
 // them (tflite-support, metadata_schema.fbs), and metadata that is wrong.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "src/packer/pipeline/pipeline.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/models/model_session.h"
