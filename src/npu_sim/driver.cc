@@ -1,9 +1,12 @@
-// The driver ABI over the simulated devices of all kinds: handles, struct sizes, exceptions.
+// The driver ABI over the simulated devices of all kinds: what opens them, handles, struct sizes, exceptions.
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "qplan/npu_sim.h"
+#include "src/ethosu/sim/device.h"
 #include "src/npu_sim/handles.h"
-#include "src/npu_sim/kinds.h"
 #include "src/vta/sim/device.h"
 #include "src/vta/sim/options.h"
 
@@ -13,6 +16,39 @@ namespace {
 constexpr uint32_t kNumDevices = 2;
 
 using Devices = Handles<Device>;
+
+// The kind of a simulated device, by the text that opens one.
+struct OpenText {
+  Options options;
+  const ethosu::Config* ethosu = nullptr;  // device=ethos-u55-128 and its like; null: VTA
+};
+
+// False with *error set to one line.
+bool read_open_text(std::string_view text, OpenText* opened, std::string* error) {
+  std::string rest;
+  for (const std::string_view part : split(text, ',')) {
+    if (part.substr(0, 7) != "device=") {
+      rest += (rest.empty() ? "" : ",") + std::string(part);
+      continue;
+    }
+    const std::string name(part.substr(7));
+    opened->ethosu = ethosu::find_config(name.c_str());
+    if (opened->ethosu == nullptr && name != "vta") {
+      *error =
+          "options: '" + std::string(part) + "': known are vta and Arm's configurations, like ethos-u55-128";
+      return false;
+    }
+  }
+  if (!parse_options(rest, &opened->options, error)) return false;
+  if (opened->ethosu == nullptr || opened->options.trace.empty()) return true;
+  *error = "options: 'trace' is VTA's; Ethos-U has none";
+  return false;
+}
+
+std::shared_ptr<Device> make_device(const qplan_device_hooks* hooks, OpenText opened) {
+  if (opened.ethosu == nullptr) return std::make_shared<Device>(hooks, std::move(opened.options));
+  return std::make_shared<ethosu::sim::EthosuDevice>(hooks, std::move(opened.options), *opened.ethosu);
+}
 
 template <typename Call>
 qplan_npu_status on_device(qplan_npu_device handle, Call call) {
@@ -237,4 +273,25 @@ constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
 
 const qplan_npu_driver* qplan_npu_sim_driver(uint32_t abi) {
   return abi >> 16 == QPLAN_NPU_ABI >> 16 ? &qplan::sim::kDriver : nullptr;
+}
+
+qplan_npu_status qplan_npu_sim_disassemble(const void* blob, uint64_t bytes, const char* text,
+                                           void (*line)(void* user, const char* text), void* user,
+                                           qplan_npu_reason* why) {
+  using namespace qplan::sim;
+  if (line == nullptr || (blob == nullptr && bytes > 0)) return QPLAN_NPU_E_ARGUMENT;
+  try {
+    OpenText opened;
+    std::string error;
+    if (!read_open_text(text == nullptr ? "" : text, &opened, &error)) {
+      give_reason(why, error);
+      return QPLAN_NPU_E_ARGUMENT;
+    }
+    const auto write = [&](const std::string& of) { line(user, of.c_str()); };
+    if (opened.ethosu != nullptr)
+      return qplan::ethosu::sim::list_blob(*opened.ethosu, blob, bytes, write, why);
+    return list_blob(opened.options, blob, bytes, write, why);
+  } catch (...) {
+    return QPLAN_NPU_E_MEMORY;
+  }
 }

@@ -1,4 +1,6 @@
 // A driver that records the jobs of another one.
+#include "src/vta/sim/record.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -16,10 +18,8 @@
 
 #include "qplan/npu_sim.h"
 #include "src/ethosu/sim/device.h"
-#include "src/npu_sim/driver_replay.h"
 #include "src/npu_sim/handles.h"
 #include "src/vta/sim/options.h"
-#include "src/vta/sim/region_job.h"
 
 namespace qplan::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <span>
 
-#include "src/ethosu/compiler/blob_writer.h"
+#include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/isa/commands.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"

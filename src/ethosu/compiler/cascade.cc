@@ -1,10 +1,10 @@
-#include "src/ethosu/compiler/cascade.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
+
+#include "src/ethosu/compiler/region.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

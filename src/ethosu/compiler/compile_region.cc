@@ -4,12 +4,10 @@
 #include <tuple>
 #include <utility>
 
-#include "src/ethosu/compiler/blob_writer.h"
-#include "src/ethosu/compiler/block_choice.h"
-#include "src/ethosu/compiler/cascade.h"
-#include "src/ethosu/compiler/program.h"
 #include "src/ethosu/compiler/region.h"
-#include "src/ethosu/compiler/weight_copies.h"
+#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
+#include "src/ethosu/compiler/unit.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"
 

@@ -1,8 +1,7 @@
 // Under which conditions operators that move bytes are copies of a few parts, or none.
 #include <algorithm>
 
-#include "src/ethosu/compiler/constraints.h"
-#include "src/ethosu/compiler/movement.h"
+#include "src/ethosu/compiler/unit.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"

@@ -2,7 +2,7 @@
 // transposes.
 #include <algorithm>
 
-#include "src/ethosu/compiler/movement.h"
+#include "src/ethosu/compiler/unit.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/properties.h"

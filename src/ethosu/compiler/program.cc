@@ -1,11 +1,11 @@
-#include "src/ethosu/compiler/program.h"
-
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
 
-#include "src/ethosu/compiler/blob_writer.h"
-#include "src/ethosu/compiler/byte_set.h"
+#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/check_stream.h"
-#include "src/ethosu/isa/stream_cycles.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"
@@ -25,6 +25,31 @@ constexpr std::string_view kAdvice = "; compile the model again with Vela";
 std::string text_of(const char* text, int64_t found, int64_t limit) {
   return found == limit ? std::string(text) : cat(text, ", found ", found, ", expected ", limit);
 }
+
+// A set of bytes of one memory, as disjoint ranges.
+class ByteSet {
+ public:
+  void add(uint64_t begin, uint64_t end) {
+    if (begin >= end) return;
+    auto at = ends_.upper_bound(begin);
+    if (at != ends_.begin() && std::prev(at)->second >= begin) --at;
+    while (at != ends_.end() && at->first <= end) {
+      begin = std::min(begin, at->first);
+      end = std::max(end, at->second);
+      at = ends_.erase(at);
+    }
+    ends_.emplace(begin, end);
+  }
+
+  // The first byte from `begin` on that is not in the set.
+  uint64_t first_missing(uint64_t begin) const {
+    const auto after = ends_.upper_bound(begin);
+    return after == ends_.begin() ? begin : std::max(begin, std::prev(after)->second);
+  }
+
+ private:
+  std::map<uint64_t, uint64_t> ends_;  // by begin; no two touch
+};
 
 // A node's program: its parts, and what it takes.
 class Program {

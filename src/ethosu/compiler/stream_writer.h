@@ -1,18 +1,22 @@
-// Kernels and transfers as words of a command stream.
+// A region's program as bytes: kernels and transfers as words of a command stream, and the blob with the
+// stream.
 #ifndef QPLAN_SRC_ETHOSU_COMPILER_STREAM_WRITER_H_
 #define QPLAN_SRC_ETHOSU_COMPILER_STREAM_WRITER_H_
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "src/ethosu/isa/access.h"
+#include "src/ethosu/isa/blob.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
+#include "src/packer/target/region.h"
 
 namespace qplan::ethosu::compiler {
 
@@ -70,6 +74,22 @@ class StreamWriter {
   uint32_t kernels_ = 0;
   uint64_t total_ = 0;
 };
+
+// ---- the blob
+
+struct BlobParts {
+  std::vector<BlobRegion> regions;  // data_offset is set here
+  std::vector<BlobSlot> slots;
+  std::vector<uint8_t> constants;  // of the region of that kind
+  std::vector<uint8_t> payload;
+  std::vector<Label> labels;
+  uint64_t cycles = 0;
+};
+// Makes the regions say which memories the compiler reckoned with, and the plan's slots those of the regions
+// that they are, and not copied to or from.
+void state_memories(const Memories& memories, BlobParts* parts, std::vector<target::RegionSlot>* slots);
+std::vector<uint8_t> payload_of(const Config& config, std::span<const uint32_t> stream);
+std::vector<uint8_t> write_blob(const Config& config, const BlobParts& parts);
 
 }  // namespace qplan::ethosu::compiler
 

@@ -4,9 +4,8 @@
 #include <charconv>
 #include <string>
 
-#include "src/ethosu/compiler/constraints.h"
-#include "src/ethosu/compiler/program.h"
 #include "src/ethosu/compiler/region.h"
+#include "src/ethosu/compiler/unit.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 

@@ -30,6 +30,15 @@ std::span<const target::TargetKind> target_kinds();
 target::CompiledRegion compile_region(const Config& config, uint64_t sram_bytes, const ir::Module& module,
                                       const ir::Function& region);
 
+// ---- programs that Arm's compiler made (operator npu.program) as regions: nothing is compiled, everything
+// is checked.
+
+target::PatternRow program_row(const Config& config);
+
+// region: one node, the program. PackError (QPLAN_MODEL_INVALID) with the word of the command stream that is
+// wrong.
+target::CompiledRegion compile_program(const Config& config, const ir::Function& region);
+
 }  // namespace qplan::ethosu::compiler
 
 #endif  // QPLAN_SRC_ETHOSU_COMPILER_TARGET_H_

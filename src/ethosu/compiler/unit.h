@@ -1,8 +1,9 @@
 // A unit: one node of a region (a composite, or an operator that stands alone) as kernels of a command
-// stream.
+// stream, and the constraints under which nodes become units.
 #ifndef QPLAN_SRC_ETHOSU_COMPILER_UNIT_H_
 #define QPLAN_SRC_ETHOSU_COMPILER_UNIT_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/checked.h"
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/isa/kernel.h"
 #include "src/packer/layer/quantized_layer.h"
@@ -164,6 +166,67 @@ struct AccumulatorBound {
   int64_t least = 0, most = 0;
 };
 std::vector<AccumulatorBound> accumulator_bounds(const layer::QuantizedLayer& layer);
+
+// ---- what operators that move bytes say, in the axes of the image: 0 height, 1 width, 2 channels
+
+// nullopt: steps backwards, steps along the channels, or another axis than the image's.
+std::optional<View> slice_view(const ir::Function& function, const ir::Node& slice);
+
+// The positions that a take reads; nullopt: they are no list of constants, or out of range.
+std::optional<std::vector<uint32_t>> taken_positions(const ir::Function& function, const ir::Node& take);
+// Outputs to + i * to_step are inputs from + i * from_step, for i below count. Steps are at least 1.
+struct Run {
+  uint32_t from = 0, from_step = 1, to = 0, to_step = 1, count = 1;
+};
+std::vector<Run> runs_of(const std::vector<uint32_t>& positions);
+
+struct AxisPad {
+  uint32_t before = 0, after = 0;
+};
+// nullopt: another axis than the image's is padded.
+std::optional<std::array<AxisPad, 3>> pads_of(const ir::Node& pad);
+
+// For each axis of the output's image the axis of the input's; nullopt: axes beside the image are not 1.
+std::optional<std::array<size_t, 3>> transposed_axes(const ir::Function& function, const ir::Node& transpose);
+
+// ---- the block in which a kernel makes its output
+
+// Sets block, weight order and an estimate of the bytes of the weights, whose regions are set: of the blocks
+// that fit SHRAM the one with the least estimated cycles, of equal ones the one that fetches least. False
+// where none fits.
+bool choose_block(const Config& config, Kernel* kernel);
+// The same of height and width alone: the depth and the weight order are those that the weights are encoded
+// for.
+bool choose_block_extent(const Config& config, Kernel* kernel);
+
+// ---- what rows of several composites share
+
+inline constexpr const char* kNothingToChange = "nothing to change in the model";
+inline constexpr const char* kQuantizeInt8 = "quantise the model to 8-bit integers";
+inline constexpr const char* kLeaveNoPassOut =
+    "the packer's passes bring models into this form; do not skip any of them";
+inline constexpr int64_t kMaxExtent = 65536;
+
+void append(Rows* rows, Rows more);
+
+// A node without weights, by its name in the pattern ("": the root), whose first operands are activations (0:
+// all): one 8-bit dtype, images, no constants.
+Rows activation_rows(const std::string& prefix, const char* node, size_t operands);
+// Operands [first, last), scales and zero points, are one number each; contract tfl2.
+Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last);
+// Whether they are one number each.
+bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last);
+
+// Saturating product of extents.
+template <typename... Factors>
+int64_t product(Factors... factors) {
+  int64_t result = 1;
+  const auto times = [&](int64_t factor) {
+    if (!checked_mul(result, factor, &result)) result = INT64_MAX;
+  };
+  (times(factors), ...);
+  return result;
+}
 
 // ---- constraints, by composite
 Rows conv2d_constraints();

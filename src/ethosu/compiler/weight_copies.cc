@@ -1,10 +1,10 @@
-#include "src/ethosu/compiler/weight_copies.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <span>
 #include <utility>
+
+#include "src/ethosu/compiler/region.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

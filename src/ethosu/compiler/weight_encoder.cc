@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "src/ethosu/compiler/weight_sections.h"
-
 namespace qplan::ethosu::compiler {
 namespace {
 

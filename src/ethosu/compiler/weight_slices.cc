@@ -1,7 +1,7 @@
-#include "src/ethosu/compiler/weight_slices.h"
-
 #include <algorithm>
 #include <array>
+
+#include "src/ethosu/compiler/weight_encoder.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

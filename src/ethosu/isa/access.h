@@ -1,5 +1,5 @@
-// What operations read and write, and which of them may be unfinished at a time: from it follow the waits
-// that a stream needs.
+// What operations read and write, which of them may be unfinished at a time, and how early a kernel may start
+// beside the kernel before it: from it follow the waits and the BLOCKDEP that a stream needs.
 #ifndef QPLAN_SRC_ETHOSU_ISA_ACCESS_H_
 #define QPLAN_SRC_ETHOSU_ISA_ACCESS_H_
 
@@ -56,6 +56,17 @@ class Unfinished {
   uint32_t max_transfers_;
   Queue kernels_, transfers_;
 };
+
+// How early a kernel may start while blocks of the kernel before it are unwritten.
+
+constexpr uint32_t kMaxBlockdep = 3;
+
+// The largest BLOCKDEP that is proved safe for `kernel` right after `previous`, by comparing ranges of bytes.
+// With it, job j of the kernel may start while the last BLOCKDEP - j blocks of `previous` are unwritten, so
+// nothing that blocks 0 to j read may be in them: job j belongs to one of these blocks. Returns 0 where
+// nothing is proved: for a kernel that writes what `previous` reads or writes, for maps of several tiles, for
+// tables.
+uint32_t safe_blockdep(const Kernel& previous, const Kernel& kernel);
 
 }  // namespace qplan::ethosu
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "qplan/npu_driver.h"
+#include "src/ethosu/isa/commands.h"
 #include "src/ethosu/isa/config.h"
-#include "src/ethosu/isa/payload.h"
 
 namespace qplan::ethosu {
 

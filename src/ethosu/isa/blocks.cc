@@ -1,4 +1,4 @@
-#include "src/ethosu/isa/blocks.h"
+#include "src/ethosu/isa/kernel.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -1,5 +1,5 @@
-// What a command stream does, looked at without running it: packers check their own streams with it, and
-// drivers those they are given.
+// What a command stream does and how long it takes, looked at without running it: packers check their own
+// streams with it, and drivers those they are given.
 #ifndef QPLAN_SRC_ETHOSU_ISA_CHECK_STREAM_H_
 #define QPLAN_SRC_ETHOSU_ISA_CHECK_STREAM_H_
 
@@ -7,8 +7,8 @@
 
 #include "src/ethosu/isa/commands.h"
 #include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
-#include "src/ethosu/isa/payload.h"
 
 namespace qplan::ethosu {
 
@@ -39,6 +39,14 @@ struct WriteObserver {
 // writes: who is told of every write, or null.
 [[nodiscard]] Problem check_stream(const Config& config, const Payload& payload, const RegionLimits& limits,
                                    uint32_t* word, StreamWork* work, const WriteObserver* writes = nullptr);
+
+// What a stream takes by the cost model, from its first operation to the last, with transfers beside kernels.
+struct StreamCycles {
+  uint64_t compute = 0;  // where no memory were busy
+  uint64_t cycles = 0;
+};
+// The stream is one that check_stream takes; anything else ends the count.
+StreamCycles stream_cycles(const Config& config, const Memories& memories, const Payload& payload);
 
 }  // namespace qplan::ethosu
 

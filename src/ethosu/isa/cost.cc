@@ -1,6 +1,6 @@
 #include "src/ethosu/isa/cost.h"
 
-#include "src/ethosu/isa/blocks.h"
+#include "src/ethosu/isa/kernel.h"
 
 namespace qplan::ethosu {
 namespace {

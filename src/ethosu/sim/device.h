@@ -1,5 +1,5 @@
-// A simulated Ethos-U behind the driver ABI. Buffers, queue and scripts of faults are those of VTA's
-// simulator.
+// A simulated Ethos-U as the driver ABI shows it, and recorded jobs. Buffers, queue and scripts of faults are
+// those of VTA's simulator.
 #ifndef QPLAN_SRC_ETHOSU_SIM_DEVICE_H_
 #define QPLAN_SRC_ETHOSU_SIM_DEVICE_H_
 
@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "qplan/npu_driver.h"
 #include "src/ethosu/isa/blob.h"
-#include "src/ethosu/sim/memory.h"
+#include "src/ethosu/sim/machine.h"
 #include "src/vta/sim/device.h"
-#include "src/vta/sim/region_job.h"
+#include "src/vta/sim/machine.h"
+#include "src/vta/sim/options.h"
+#include "src/vta/sim/record.h"
 
 namespace qplan::ethosu::sim {
 
@@ -54,6 +57,12 @@ class EthosuDevice : public qplan::sim::Device {
 // A job of the blob whose loads and checks are still to come, as directory of regions: the base pointers.
 qplan::sim::RecordedJob recorded_job(const std::vector<BlobRegion>& regions,
                                      const std::vector<uint8_t>& payload);
+
+// Runs the recorded job in that directory on the configuration that its payload names, and compares its
+// checks. The fault has no status where all bytes are equal; report takes what the run took. The address of a
+// byte that differs has its region from bit 40 on and its offset below.
+qplan::sim::Fault replay_ethosu(const std::string& directory, const qplan::sim::Options& options,
+                                qplan_npu_report* report);
 
 }  // namespace qplan::ethosu::sim
 

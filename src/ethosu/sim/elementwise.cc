@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/ethosu/sim/arithmetic.h"
 #include "src/ethosu/sim/executor.h"
 
 namespace qplan::ethosu::sim {

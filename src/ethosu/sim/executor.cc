@@ -5,7 +5,6 @@
 #include <string>
 
 #include "src/ethosu/isa/weights.h"
-#include "src/ethosu/sim/arithmetic.h"
 
 namespace qplan::ethosu::sim {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "src/ethosu/isa/blocks.h"
 #include "src/ethosu/isa/cost.h"
+#include "src/ethosu/isa/kernel.h"
 #include "src/ethosu/sim/executor.h"
 
 namespace qplan::ethosu::sim {

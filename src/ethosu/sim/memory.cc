@@ -1,6 +1,6 @@
-#include "src/ethosu/sim/memory.h"
-
 #include <cstring>
+
+#include "src/ethosu/sim/machine.h"
 
 namespace qplan::ethosu::sim {
 namespace {

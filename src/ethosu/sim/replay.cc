@@ -1,13 +1,12 @@
-#include "src/ethosu/sim/replay.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/ethosu/isa/check_stream.h"
-#include "src/ethosu/isa/payload.h"
+#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/sim/device.h"
 #include "src/ethosu/sim/machine.h"
-#include "src/vta/sim/region_job.h"
+#include "src/vta/sim/record.h"
 
 namespace qplan::ethosu::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/layers/unit.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/isa/vta.h"
 
 namespace qplan::vta::compiler {

@@ -2,17 +2,16 @@
 //
 // A record may come from anybody. job.txt is read as a whole before anything is judged, so that every range
 // is judged against the one arena there is; files, memory and work are bounded.
-#include "src/vta/sim/replay.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "src/vta/sim/job_reader.h"
 #include "src/vta/sim/machine.h"
 #include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
+#include "src/vta/sim/record.h"
 
 namespace qplan::sim {
 namespace {

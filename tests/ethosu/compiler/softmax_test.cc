@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/numeric/fixed_point.h"
-#include "src/ethosu/sim/arithmetic.h"
+#include "src/ethosu/sim/executor.h"
 
 namespace qplan::ethosu::sim {
 namespace {

@@ -1,7 +1,7 @@
 // Which BLOCKDEP is proved, on kernels whose blocks are whole rows.
-#include "src/ethosu/isa/blockdep.h"
-
 #include <gtest/gtest.h>
+
+#include "src/ethosu/isa/access.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -7,7 +7,6 @@
 #include "src/ethosu/isa/commands.h"
 #include "src/ethosu/isa/config.h"
 #include "src/ethosu/isa/kernel.h"
-#include "src/ethosu/isa/payload.h"
 
 namespace qplan::ethosu {
 namespace {

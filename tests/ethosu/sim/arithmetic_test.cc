@@ -1,9 +1,9 @@
 // The scaling of the simulator in 64 bits against the formula in 128.
-#include "src/ethosu/sim/arithmetic.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "src/ethosu/sim/executor.h"
 
 namespace qplan::ethosu::sim {
 namespace {

@@ -4,10 +4,9 @@
 #include <iostream>
 #include <optional>
 
-#include "src/ethosu/compiler/blob_writer.h"
-#include "src/ethosu/isa/blockdep.h"
+#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/isa/access.h"
 #include "src/ethosu/isa/check_stream.h"
-#include "src/ethosu/isa/stream_cycles.h"
 #include "tests/ethosu/compiled_model.h"
 
 namespace qplan::ethosu::testing {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/vta/compiler/layers/unit.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/layout.h"
 #include "tests/vta/compiler/run.h"
 

@@ -1,11 +1,10 @@
-#include "src/vta/compiler/layers/unit.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/vta/compiler/layers/layers.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -14,7 +14,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/target/region.h"
-#include "src/vta/compiler/layers/unit.h"
+#include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/layout.h"
 #include "src/vta/compiler/streams/stream.h"
 
