@@ -5,7 +5,6 @@
 #include "format/table_fields.h"
 #include "format/text.h"
 #include "format/verify.h"
-#include "format/verify_tables.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 

@@ -3,7 +3,7 @@
 #include <dlpack/dlpack.h>
 #include <string.h>
 
-#include "format/dtype.h"
+#include "format/container.h"
 
 namespace qplan::format {
 namespace {

@@ -23,7 +23,7 @@ class SelfCheckInputs {
  public:
   // seed: not 0.
   explicit SelfCheckInputs(uint32_t seed) : state_(seed) {}
-  // size: bytes, whole elements of the type (dtype.h).
+  // size: bytes, whole elements of the type (container.h).
   void fill(uint8_t type_code, uint8_t type_bits, void* bytes, size_t size);
 
  private:

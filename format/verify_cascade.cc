@@ -1,6 +1,6 @@
 // Verification of cascades: layers are steps whose tensors are the cascade's own or the tile before and after
 // them.
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/text.h"
 #include "format/verify.h"
 

@@ -1,5 +1,5 @@
 // Verification of names, banks and tensors.
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/text.h"
 #include "format/verify.h"
 #include "src/base/checked.h"

@@ -1,6 +1,6 @@
-#include "format/verify_tables.h"
-
 #include <string.h>
+
+#include "format/verify.h"
 
 namespace qplan::format {
 namespace {

@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "tools/bench_trace.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/machine.h"
 #include "tools/model_options.h"
-#include "tools/plan_metadata.h"
+#include "tools/plan_facts.h"
 #include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"

@@ -1,5 +1,5 @@
 // qplan check: everything that can be known of a plan without running it, and whether it computes what
-// something else computes (check_comparisons.h), or what it computed when it was packed.
+// something else computes (check.h), or what it computed when it was packed.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/check_comparisons.h"
+#include "tools/check.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"

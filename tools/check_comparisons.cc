@@ -1,14 +1,13 @@
-#include "tools/check_comparisons.h"
 
 #include <algorithm>
 #include <fstream>
 
+#include "tools/check.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/machine.h"
-#include "tools/onnx_runtime.h"
-#include "tools/plan_metadata.h"
+#include "tools/plan_facts.h"
 #include "tools/progress.h"
 #include "tools/tensor.h"
 #include "tools/words.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "qplan/pack.h"
-#include "src/base/short_name.h"
-#include "tools/check_runs.h"
+#include "src/base/listing.h"
+#include "tools/check.h"
 #include "tools/error.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"

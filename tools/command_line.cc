@@ -1,5 +1,3 @@
-#include "tools/command_line.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

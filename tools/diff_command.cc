@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/short_name.h"
+#include "src/base/listing.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"

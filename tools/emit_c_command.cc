@@ -1,16 +1,71 @@
-// qplan emit-c: a plan as C for firmware.
+// qplan emit-c and qplan link: a plan as C for firmware, and several plans that run one after another in one
+// memory.
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "qplan/pack.h"
-#include "tools/emitted_files.h"
+#include "qplan/qplan.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/plan_facts.h"
 #include "tools/words.h"
 
 namespace qplan::tools {
 namespace {
+
+// ---- the C that the library writes
+
+using EmittedFiles = std::vector<std::pair<std::string, std::string>>;  // names and contents
+
+// A qplan_write_file_fn; user is an EmittedFiles.
+void append_file(void* user, const char* name, const char* bytes, size_t size) {
+  static_cast<EmittedFiles*>(user)->emplace_back(name, std::string(bytes, size));
+}
+
+// The file's name without extensions, as an identifier: "kws-v2.qplan" gives "kws_v2".
+std::string identifier_of(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  name = name.substr(0, name.find('.'));
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "model_" + name;
+  return name;
+}
+
+// QPLAN_ISA_* of --isa, QPLAN_ISA_AUTO for "". UsageError.
+uint32_t emitted_isa(const std::string& name) {
+  uint32_t isa = QPLAN_ISA_AUTO;
+  if (!name.empty() && qplan_isa_from_name(name.c_str(), &isa) < 0) {
+    throw UsageError("--isa: '" + name + "' is not known; `qplan inspect` prints those of the plan");
+  }
+  return isa;
+}
+
+// Writes the files; returns "wrote kws.h, kws.c to 'DIR'\n".
+std::string write_emitted(const EmittedFiles& files, const std::string& directory) {
+  std::vector<NamedBytes> written;
+  std::string text = "wrote";
+  for (const auto& [file, bytes] : files) {
+    written.push_back({file, bytes.data(), bytes.size()});
+    text += (written.size() > 1 ? ", " : " ") + file;
+  }
+  write_files(directory, written);
+  return text + " to '" + one_line(directory) + "'\n";
+}
+
+// ---- emit-c
 
 struct EmitOptions {
   std::string plan;
@@ -63,6 +118,201 @@ void add_emit_c_command(CLI::App& app) {
       "Examples:\n"
       "  qplan emit-c kws.qplan -o kws\n"
       "  qplan emit-c kws.qplan -o kws --aot --name keywords");
+  command->callback([options]() { run(*options); });
+}
+
+// ---- link
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct LinkOptions {
+  std::vector<std::string> plans;
+  std::string directory;
+  std::string name = "arena";
+  std::string isa;
+  bool aot = false;
+  bool json = false;
+};
+
+// Bytes on a device whose pointers have so many bits.
+struct Sizes {
+  uint64_t kept = 0;   // by models, each for itself
+  uint64_t arena = 0;  // that models take of the arena: the most of them
+  uint64_t apart = 0;  // of models that share nothing
+};
+struct Model {
+  std::string name;
+  std::map<std::string, Sizes> sizes;  // by width
+};
+constexpr const char* kWidths[] = {"32_bit", "64_bit"};
+
+// The figures of the array form.
+Model model_of(const std::string& name, const Json& memory) {
+  Model model = {name, {}};
+  for (const std::string width : kWidths) {
+    const Json& shared = memory.at("shared_arena").at(width);
+    model.sizes[width] = {shared.at("kept_bytes").get<uint64_t>(), shared.at("arena_bytes").get<uint64_t>(),
+                          memory.at("session_bytes").at(width).at("1").get<uint64_t>()};
+  }
+  return model;
+}
+
+// The value of a macro that is the same for all widths.
+uint64_t defined_value(const EmittedFiles& files, const std::string& file, const std::string& macro) {
+  const std::string define = "\n#define " + macro + " ";
+  for (const auto& [name, text] : files) {
+    const size_t at = name == file ? text.find(define) : std::string::npos;
+    if (at != std::string::npos) return std::stoull(text.substr(at + define.size(), 20));
+  }
+  throw Failure("link: '" + file + "' does not define '" + macro + "'; this is a defect of qplan");
+}
+
+// The figures of direct calls, whose memory is the same on all devices. A model alone has its states in what
+// is the arena here.
+Model model_of(const std::string& name, const EmittedFiles& files) {
+  std::string upper = name;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const uint64_t arena = defined_value(files, name + ".h", upper + "_ARENA_BYTES");
+  const Sizes sizes = {defined_value(files, name + ".h", upper + "_MEMORY_BYTES"), arena, arena};
+  return {name, {{kWidths[0], sizes}, {kWidths[1], sizes}}};
+}
+
+Sizes sizes_of(const std::vector<Model>& models, const std::string& width) {
+  Sizes all;
+  for (const Model& model : models) {
+    const Sizes& sizes = model.sizes.at(width);
+    all = {all.kept + sizes.kept, std::max(all.arena, sizes.arena), all.apart + sizes.apart};
+  }
+  return all;
+}
+
+// kws: keeps 1,184 bytes and takes 8,288 of the arena; 9,472 alone
+// arena: 32,032 bytes, with what is kept 35,216; apart 43,504
+std::string page_of(const std::vector<Model>& models, const std::string& width, const std::string& title) {
+  std::string page = title + ":\n";
+  for (const Model& model : models) {
+    const Sizes& sizes = model.sizes.at(width);
+    page += "  " + model.name + ": keeps " + grouped(sizes.kept) + " bytes and takes " +
+            grouped(sizes.arena) + " of the arena; " + grouped(sizes.apart) + " alone\n";
+  }
+  const Sizes sizes = sizes_of(models, width);
+  return page + "  arena " + grouped(sizes.arena) + " bytes, with what is kept " +
+         grouped(sizes.arena + sizes.kept) + "; apart " + grouped(sizes.apart) + "\n";
+}
+
+Json json_of(const LinkOptions& options, const std::vector<Model>& models) {
+  Json json = {{"plans", Json::array()}};
+  for (size_t i = 0; i < models.size(); ++i) {
+    Json plan = {{"name", models[i].name}, {"plan", options.plans[i]}};
+    for (const std::string width : kWidths) {
+      const Sizes& sizes = models[i].sizes.at(width);
+      plan[width] = {
+          {"kept_bytes", sizes.kept}, {"arena_bytes", sizes.arena}, {"session_bytes", sizes.apart}};
+    }
+    json["plans"].push_back(std::move(plan));
+  }
+  for (const std::string width : kWidths) {
+    const Sizes sizes = sizes_of(models, width);
+    json["shared"][width] = {{"arena_bytes", sizes.arena},
+                             {"kept_bytes", sizes.kept},
+                             {"bytes", sizes.arena + sizes.kept},
+                             {"bytes_apart", sizes.apart}};
+  }
+  return json;
+}
+
+EmittedFiles emit(const LinkOptions& options, const std::deque<PlanFile>& plans,
+                  const std::vector<std::string>& names) {
+  std::vector<qplan_linked_plan> linked;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    linked.push_back({sizeof(qplan_linked_plan), 0, plans[i].bytes(), plans[i].size(), names[i].c_str()});
+  }
+  qplan_emit_options emit_options{};
+  emit_options.struct_size = sizeof emit_options;
+  emit_options.aot = options.aot ? 1 : 0;
+  emit_options.name = options.name.c_str();
+  emit_options.isa = emitted_isa(options.isa);
+  EmittedFiles files;
+  qplan_error error = make_error();
+  check(qplan_link_c(linked.data(), static_cast<uint32_t>(linked.size()), &emit_options, append_file, &files,
+                     &error),
+        error, "link");
+  return files;
+}
+
+void run(const LinkOptions& options) {
+  if (options.directory.empty() && (options.aot || !options.isa.empty()))
+    throw UsageError("--aot and --isa are about the C that --output writes");
+  if (!options.directory.empty()) check_output_directory(options.directory);
+  std::deque<PlanFile> plans;
+  std::vector<std::string> names;
+  std::vector<Model> models;
+  for (const std::string& path : options.plans) {
+    const PlanFile& plan = plans.emplace_back(path);
+    names.push_back(identifier_of(path));
+    const Json facts = inspect_plan(plan);
+    for (const Json& bank : facts.at("banks")) {
+      if (bank.at("kind") != "device") continue;
+      throw Failure("'" + path +
+                    "': its steps run on a device, whose memory no other plan can use meanwhile; "
+                    "pack the model with --target cpu,...");
+    }
+    const Json& shared = facts.at("memory").at("shared_arena");
+    if (shared.contains("refusal"))
+      throw Failure("'" + path + "': " + shared.at("refusal").get<std::string>());
+    models.push_back(model_of(names.back(), facts.at("memory")));
+  }
+  EmittedFiles files;
+  if (!options.directory.empty()) files = emit(options, plans, names);
+  if (options.aot) {
+    models.clear();
+    for (const std::string& name : names) models.push_back(model_of(name, files));
+  }
+  if (options.json) {
+    print(json_page(json_of(options, models)));
+  } else if (options.aot) {
+    print(page_of(models, kWidths[0], "direct calls"));
+  } else {
+    print(page_of(models, kWidths[0], "32 bit, one worker") +
+          page_of(models, kWidths[1], "64 bit, one worker"));
+  }
+  if (options.directory.empty()) return;
+  const std::string wrote = write_emitted(files, options.directory);
+  if (!options.json) print(wrote);
+}
+
+}  // namespace
+
+void add_link_command(CLI::App& app) {
+  auto options = std::make_shared<LinkOptions>();
+  CLI::App* command =
+      app.add_subcommand("link", "Let several plans share memory: they run one after another");
+  command->add_option("PLAN", options->plans, "Two or more plan files")
+      ->required()
+      ->expected(-2)
+      ->type_name("");
+  command
+      ->add_option("-o,--output", options->directory, "Write all plans and the arena as C into this folder")
+      ->type_name("DIR");
+  command->add_option("--name", options->name, "The name of the arena and its files (default: arena)")
+      ->type_name("NAME");
+  command->add_flag("--aot", options->aot,
+                    "With -o: each plan is written as direct calls of the kernels, as `emit-c --aot` does");
+  command
+      ->add_option("--isa", options->isa,
+                   "With --aot: the instruction set of the kernels, as `emit-c --isa` takes it")
+      ->type_name("ISA");
+  command->add_flag("--json", options->json, "Print the figures as JSON");
+  command->footer(
+      "Without -o, prints what each plan keeps from run to run, its states included, and what it takes of "
+      "the\n"
+      "arena, which is as large as the largest of them. With -o, writes each plan as `emit-c` does, and\n"
+      "NAME.h and NAME.c with the arena. Models are named after their plans' files.\n"
+      "Examples:\n"
+      "  qplan link kws.qplan person.qplan\n"
+      "  qplan link kws.qplan person.qplan -o models");
   command->callback([options]() { run(*options); });
 }
 

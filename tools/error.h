@@ -1,5 +1,5 @@
-// How a subcommand fails: main prints the text as one line, "qplan: ...", each of the details on a line below
-// it, and exits with the code.
+// How the command runs, and how a subcommand fails: the text is printed as one line, "qplan: ...", each of
+// the details on a line below it, and the process exits with the code.
 #ifndef QPLAN_TOOLS_ERROR_H_
 #define QPLAN_TOOLS_ERROR_H_
 
@@ -11,6 +11,10 @@
 #include "qplan/qplan.h"
 
 namespace qplan::tools {
+
+// Runs the command that the words of argv name and returns the exit status of the process. Errors are printed
+// to stderr. version_text: what --version prints.
+int run_command_line(int argc, char** argv, std::string (*version_text)());
 
 enum ExitCode { kExitOk = 0, kExitFailure = 1, kExitUsage = 2, kExitDifferent = 3 };
 

@@ -19,7 +19,7 @@
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/model_options.h"
-#include "tools/plan_metadata.h"
+#include "tools/plan_facts.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 #include "tools/tensor.h"

@@ -10,7 +10,7 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "src/base/short_name.h"
+#include "src/base/listing.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"

@@ -1,7 +1,7 @@
 // The options of `qplan pack`, `qplan explain` and `qplan import` about how a model is read, rewritten and
 // placed, and the packer's struct of them.
-#ifndef TOOLS_MODEL_OPTIONS_H_
-#define TOOLS_MODEL_OPTIONS_H_
+#ifndef QPLAN_TOOLS_MODEL_OPTIONS_H_
+#define QPLAN_TOOLS_MODEL_OPTIONS_H_
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -127,4 +127,4 @@ void add_npu_info_command(CLI::App& npu);
 
 }  // namespace qplan::tools
 
-#endif  // TOOLS_MODEL_OPTIONS_H_
+#endif  // QPLAN_TOOLS_MODEL_OPTIONS_H_

@@ -5,7 +5,7 @@
 
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "tools/error.h"
 #include "tools/reports.h"
 

@@ -140,6 +140,12 @@ bool is_in_recorded_job(const std::string& directory, const std::string& file);
 // Paths of the jobs in a directory, or the directory itself where it is one. Failure where it is neither.
 std::vector<std::string> find_jobs(const std::string& directory);
 
+// ---- operator lists (qplan/npu_oplist.h) for people
+
+// Lists the slots, then one line for each operator. Returns false, with the reason in *text, if the blob is
+// no operator list.
+bool list_operators(const void* blob, uint64_t bytes, std::string* text);
+
 }  // namespace qplan::tools
 
 #endif  // QPLAN_TOOLS_NPU_H_

@@ -13,12 +13,11 @@
 #include "qplan/host.h"
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
-#include "tools/oplist_listing.h"
 #include "tools/reports.h"
 #include "tools/words.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"

@@ -1,5 +1,3 @@
-#include "tools/onnx_runtime.h"
-
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -13,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tools/check.h"
 #include "tools/error.h"
 #include "tools/input.h"
 #include "tools/tensor.h"

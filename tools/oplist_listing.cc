@@ -1,11 +1,10 @@
-#include "tools/oplist_listing.h"
-
 #include <algorithm>
 #include <iterator>
 #include <vector>
 
 #include "qplan/npu_oplist.h"
 #include "tools/error.h"
+#include "tools/npu.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

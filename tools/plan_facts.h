@@ -1,4 +1,5 @@
-// What several reports compute from the JSON of a plan (`inspect --json`).
+// What several commands take from the JSON of a plan (`inspect --json`): figures, and the metadata that they
+// use where their options say nothing.
 #ifndef QPLAN_TOOLS_PLAN_FACTS_H_
 #define QPLAN_TOOLS_PLAN_FACTS_H_
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tools/files.h"
+#include "tools/input.h"
 
 namespace qplan::tools {
 
@@ -32,6 +34,24 @@ struct MemoryOverTime {
   uint32_t peak_step = 0;                    // the first that has the most
 };
 MemoryOverTime memory_over_time(const nlohmann::ordered_json& plan);
+
+// What the model's file said of inputs and outputs, as the plan keeps it (format/README.md, "Metadata").
+class PlanMetadata {
+ public:
+  // Failure where the plan's metadata is no metadata: a plan is untrusted.
+  explicit PlanMetadata(const PlanFile& plan);
+
+  // From --mean and --std; if neither is given, the input's own, which inputs of 8 bits do without.
+  // UsageError, or Failure if the plan's own is wrong.
+  [[nodiscard]] Normalisation normalisation(uint32_t input, const std::string& mean,
+                                            const std::string& std) const;
+  // The names of an output's classes; none where the model had none.
+  [[nodiscard]] const std::vector<std::string>& labels(uint32_t output) const;
+
+ private:
+  std::vector<Normalisation> inputs_;
+  std::vector<std::vector<std::string>> outputs_;
+};
 
 }  // namespace qplan::tools
 

@@ -1,6 +1,6 @@
 // One line on a terminal's stderr that shows the progress of long work, and how much longer it will take.
-#ifndef TOOLS_PROGRESS_H_
-#define TOOLS_PROGRESS_H_
+#ifndef QPLAN_TOOLS_PROGRESS_H_
+#define QPLAN_TOOLS_PROGRESS_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -41,4 +41,4 @@ class Progress {
 
 }  // namespace qplan::tools
 
-#endif  // TOOLS_PROGRESS_H_
+#endif  // QPLAN_TOOLS_PROGRESS_H_

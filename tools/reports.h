@@ -1,13 +1,16 @@
-// What `qplan inspect` and `qplan pack` print about a plan.
+// What commands print about a plan: inspect, pack, import, explain, report, bench.
 #ifndef QPLAN_TOOLS_REPORTS_H_
 #define QPLAN_TOOLS_REPORTS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "qplan/host.h"
 #include "qplan/qplan.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
@@ -112,6 +115,69 @@ struct StepReport {
 std::string steps_text(const StepReport& report);
 nlohmann::ordered_json steps_json(const StepReport& report);
 std::string steps_csv(const StepReport& report);
+
+// What `qplan report` says of a plan, as data, as a page, as a graph and as a table.
+
+struct ReportOptions {
+  std::string plan;
+  SessionOptions session;
+  uint32_t runs = 30;               // that are measured; 0: times are estimated
+  std::vector<std::string> inputs;  // files; none: random ones
+  std::string mean, std;            // of pictures among them
+};
+
+// The plan with the time of its steps: measured, or estimated where it is not run. Failure.
+nlohmann::ordered_json report_data(const PlanFile& plan, const ReportOptions& options);
+
+// A page that holds the data and loads nothing.
+std::string report_html(const nlohmann::ordered_json& data);
+// The steps and the tensors between them, for Graphviz.
+std::string report_dot(const nlohmann::ordered_json& data);
+// A line for each step.
+std::string report_csv(const nlohmann::ordered_json& data);
+
+// The trace of `qplan bench`: one lane for each worker, one span for each run, for Perfetto.
+
+// Watches runs, steps and the tasks of the thread pool. Each span costs two readings of the clock.
+class BenchTrace {
+ public:
+  // Before the session is made: both must outlive it.
+  void attach(qplan_platform& platform, SessionOptions& options);
+  void clear();
+  void add_run(uint64_t begin_ns, uint64_t end_ns) { runs_.push_back({"", 0, begin_ns, end_ns}); }
+  // Complete events of the Trace Event Format, as one JSON object.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  struct Span {
+    std::string name;
+    uint32_t step;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+  };
+  struct Step {
+    std::string name, op, kernel;
+    uint64_t macs = 0;
+  };
+  struct Task;  // of the pool, with the one that it wraps
+
+  static void on_begin(void* user, const qplan_event* event);
+  static void on_end(void* user, const qplan_event* event, qplan_status status);
+  static void parallel_for(void* user, uint32_t count,
+                           void (*task)(void* context, uint32_t index, uint32_t worker), void* context);
+  static void run_task(void* context, uint32_t index, uint32_t worker);
+  const qplan_thread_pool* wrap(const qplan_thread_pool* pool);
+
+  qplan_platform before_{};
+  const qplan_thread_pool* pool_ = nullptr;
+  qplan_thread_pool own_pool_{};
+  uint32_t step_ = 0;          // that runs
+  bool uses_workers_ = false;  // it was divided into tasks
+  uint64_t step_begin_ns_ = 0;
+  std::vector<Step> steps_;  // by position in the plan
+  std::vector<Span> runs_, step_spans_;
+  std::vector<std::vector<Span>> workers_;  // a worker writes its own list alone
+};
 
 }  // namespace qplan::tools
 

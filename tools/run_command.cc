@@ -13,10 +13,9 @@
 #include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
-#include "tools/plan_metadata.h"
+#include "tools/plan_facts.h"
 #include "tools/reports.h"
 #include "tools/session.h"
-#include "tools/step_tensors.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

@@ -1,2 +1,2 @@
 #define STB_IMAGE_IMPLEMENTATION
-#include "tools/stb_image.h"
+#include "tools/image_decoder.h"

@@ -1,5 +1,3 @@
-#include "tools/step_tensors.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -7,6 +5,7 @@
 
 #include "tools/error.h"
 #include "tools/reports.h"
+#include "tools/session.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

@@ -1,5 +1,5 @@
 // qplan tune: measures on this machine which schedules of a plan's steps are fastest (docs/schedules.md), or
-// what work of each kind takes (calibrate.h).
+// what work of each kind takes (tune.h).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -12,14 +12,13 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/calibrate.h"
 #include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"
-#include "tools/tuning_log.h"
+#include "tools/tune.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "src/base/sha256_blocks.h"
-
 namespace qplan {
 namespace {
 

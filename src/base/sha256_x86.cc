@@ -1,6 +1,6 @@
 // SHA-256 by the SHA extensions of x86-64. Compiled with their flags; sha256.cc calls it where the processor
 // has them.
-#include "src/base/sha256_blocks.h"
+#include "src/base/sha256.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "qplan/host.h"
-#include "src/host/fork.h"
+#include "src/host/system.h"
 
 namespace {
 

@@ -17,9 +17,8 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/host/fork.h"
 #include "src/host/host_error.h"
-#include "src/host/processors.h"
+#include "src/host/system.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/text.h"
 #include "src/runtime/session.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "qplan/npu_oplist.h"
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "src/ethosu/isa/blob.h"
 #include "src/packer/target/external/external.h"
 #include "tests/conformance/check.h"

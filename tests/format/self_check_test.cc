@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/plan_view.h"
 #include "tests/support/test_kernels.h"
 

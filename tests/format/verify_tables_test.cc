@@ -1,7 +1,5 @@
 // The lists of fields against the schema, as flatc describes it, and the verdicts against FlatBuffers' own
 // verifier over damaged flatbuffers.
-#include "format/verify_tables.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "flatbuffers/minireflect.h"
 #include "format/container.h"
 #include "format/names_generated.h"
+#include "format/verify.h"
 #include "tests/fuzz/plan_objects_generated.h"
 #include "tests/support/random.h"
 

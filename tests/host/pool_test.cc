@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/host/processors.h"
+#include "src/host/system.h"
 #include "src/runtime/structs.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,5 +1,3 @@
-#include "tools/check_runs.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tools/check.h"
 
 namespace qplan::tools::check_runs_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/decoder_limits.h"
 #include "tools/error.h"
+#include "tools/image_decoder.h"
 #include "tools/input.h"
 
 namespace qplan::tools::image_test {

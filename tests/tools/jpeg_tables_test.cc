@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "tools/decoder_limits.h"
 #include "tools/error.h"
+#include "tools/image_decoder.h"
 #include "tools/input.h"
 
 namespace qplan::tools::jpeg_tables_test {

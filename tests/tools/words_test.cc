@@ -4,8 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/base/blob_format.h"
-#include "src/base/short_name.h"
+#include "src/base/listing.h"
 
 namespace qplan::tools::words_test {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "src/ethosu/sim/executor.h"
+#include "src/ethosu/sim/machine.h"
 
 namespace qplan::ethosu::sim {
 namespace {

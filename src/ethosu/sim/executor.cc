@@ -1,10 +1,9 @@
-#include "src/ethosu/sim/executor.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "src/ethosu/isa/weights.h"
+#include "src/ethosu/sim/machine.h"
 
 namespace qplan::ethosu::sim {
 namespace {

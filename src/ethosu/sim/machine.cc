@@ -5,7 +5,6 @@
 
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
-#include "src/ethosu/sim/executor.h"
 
 namespace qplan::ethosu::sim {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"

@@ -4,7 +4,7 @@
 
 #include "format/memory_layout.h"
 #include "qplan/npu_op.h"
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"

@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "format/dtype.h"
+#include "format/container.h"
 #include "qplan/npu_op.h"
-#include "src/base/blob_format.h"
+#include "src/base/listing.h"
 #include "src/base/printable.h"
 #include "src/base/sha256.h"
-#include "src/base/short_name.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "src/base/short_name.h"
+#include "src/base/listing.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/short_name.h"
+#include "src/base/listing.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/properties.h"

@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "format/container.h"
-#include "format/dtype.h"
 #include "format/memory_layout.h"
 #include "src/base/checked.h"
 #include "src/packer/target/program.h"

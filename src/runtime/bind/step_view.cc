@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "format/dtype.h"
+#include "format/container.h"
 #include "format/table_fields.h"
 
 namespace qplan {

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "format/dtype.h"
+#include "format/container.h"
 #include "src/base/checked.h"
 #include "src/runtime/npu/client.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/numeric/fixed_point.h"
-#include "src/ethosu/sim/executor.h"
+#include "src/ethosu/sim/machine.h"
 
 namespace qplan::ethosu::sim {
 namespace {

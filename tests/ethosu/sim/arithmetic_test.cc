@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "src/ethosu/sim/executor.h"
+#include "src/ethosu/sim/machine.h"
 
 namespace qplan::ethosu::sim {
 namespace {

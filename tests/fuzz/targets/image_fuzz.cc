@@ -7,10 +7,9 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/numbers.h"
-#include "tools/decoder_limits.h"
 #include "tools/error.h"
+#include "tools/image_decoder.h"
 #include "tools/input.h"
-#include "tools/stb_image.h"
 
 namespace qplan::fuzz {
 namespace {

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "format/container.h"
-#include "format/dtype.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/op/properties.h"

@@ -1,12 +1,15 @@
-#include "src/host/processors.h"
+#include "src/host/system.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <thread>
 
 namespace qplan::host {
+
 #if defined(__linux__)
 static_assert(kMaxProcessors == CPU_SETSIZE);
 #endif
@@ -50,5 +53,21 @@ bool pin_thread([[maybe_unused]] pthread_t thread, [[maybe_unused]] uint32_t pro
   return false;
 #endif
 }
+
+// ---- forks
+
+namespace {
+
+std::atomic<uint32_t> forks{0};
+
+}  // namespace
+
+bool watch_forks() {
+  static const bool watches =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+  return watches;
+}
+
+uint32_t forks_so_far() { return forks.load(std::memory_order_relaxed); }
 
 }  // namespace qplan::host

@@ -1,7 +1,7 @@
-// What bounds the image decoder on hostile files: its heap, and checks of JPEG tables that it reads
-// without one.
-#ifndef QPLAN_TOOLS_DECODER_LIMITS_H_
-#define QPLAN_TOOLS_DECODER_LIMITS_H_
+// The decoder of images: stb_image as this project configures it (stb_image.cc holds the implementation), and
+// what bounds it on hostile files: its heap, and checks of JPEG tables that it reads without one.
+#ifndef QPLAN_TOOLS_IMAGE_DECODER_H_
+#define QPLAN_TOOLS_IMAGE_DECODER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,17 @@ class DecoderBudget {
 
 }  // namespace qplan::tools
 
-#endif  // QPLAN_TOOLS_DECODER_LIMITS_H_
+// ---- stb_image, which decodes within a DecoderBudget
+
+#define STBI_ONLY_BMP
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+// Longest side in pixels: input.h's kMaxImageSide.
+#define STBI_MAX_DIMENSIONS 16384
+#define STBI_MALLOC(bytes) qplan::tools::decoder_allocate(bytes)
+#define STBI_REALLOC(memory, bytes) qplan::tools::decoder_reallocate(memory, bytes)
+#define STBI_FREE(memory) qplan::tools::decoder_free(memory)
+#include <stb/stb_image.h>
+
+#endif  // QPLAN_TOOLS_IMAGE_DECODER_H_

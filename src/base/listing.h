@@ -1,13 +1,24 @@
-// The format of a program for a device, as listings, JSON and errors write it.
-#ifndef QPLAN_SRC_BASE_BLOB_FORMAT_H_
-#define QPLAN_SRC_BASE_BLOB_FORMAT_H_
+// How listings, JSON and errors write the names of operators and the formats of programs.
+#ifndef QPLAN_SRC_BASE_LISTING_H_
+#define QPLAN_SRC_BASE_LISTING_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace qplan {
 
-// "VTA1", or hexadecimal where a byte is not printable, so that different formats have different texts.
+// TFLite joins the names of operators that became one: "a;b;c" as "a;..+2". JSON and errors have the whole
+// name.
+inline std::string short_name(std::string_view name) {
+  const size_t first = name.find(';');
+  if (first == std::string_view::npos || first == 0) return std::string(name);
+  return std::string(name.substr(0, first)) + ";..+" + std::to_string(std::ranges::count(name, ';'));
+}
+
+// The format of a program for a device: "VTA1", or hexadecimal where a byte is not printable, so that
+// different formats have different texts.
 inline std::string four_characters(uint32_t format) {
   std::string text, digits = "0x";
   bool is_printable = true;
@@ -36,4 +47,4 @@ inline uint32_t blob_format_of(const std::string& text) {
 
 }  // namespace qplan
 
-#endif  // QPLAN_SRC_BASE_BLOB_FORMAT_H_
+#endif  // QPLAN_SRC_BASE_LISTING_H_

@@ -1,13 +1,17 @@
-// The file that `qplan tune` appends to. docs/schedules.md has the format of its lines.
-#ifndef TOOLS_TUNING_LOG_H_
-#define TOOLS_TUNING_LOG_H_
+// The parts of `qplan tune`: the log of what was measured, and --calibrate.
+#ifndef QPLAN_TOOLS_TUNE_H_
+#define QPLAN_TOOLS_TUNE_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tools/model_options.h"
+#include "tools/session.h"
+
 namespace qplan::tools {
 
+// The file that `qplan tune` appends to. docs/schedules.md has the format of its lines.
 class TuningLog {
  public:
   // The file is made with the first line. Failure where it could not be, or cannot be appended to.
@@ -30,6 +34,20 @@ class TuningLog {
   int fd_ = -1;
 };
 
+// qplan tune --calibrate: what this machine takes for work of each kind, as a target file. docs/placement.md.
+
+struct CalibrateOptions {
+  ModelOptions model;
+  PlacementOptions placement;
+  SessionOptions session;
+  std::vector<std::string> more;  // plans and models beside the model
+  std::string file;
+  double budget_s = 20;
+};
+
+// Measures the steps, prints how near the estimates come, writes the file. UsageError, Failure.
+void calibrate(const CalibrateOptions& options);
+
 }  // namespace qplan::tools
 
-#endif  // TOOLS_TUNING_LOG_H_
+#endif  // QPLAN_TOOLS_TUNE_H_

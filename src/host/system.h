@@ -1,6 +1,7 @@
-// The processors of this machine, by their numbers in Linux.
-#ifndef QPLAN_SRC_HOST_PROCESSORS_H_
-#define QPLAN_SRC_HOST_PROCESSORS_H_
+// What thread pools ask of the system: which processors there are, and whether this process came out of
+// fork() after the pool was made.
+#ifndef QPLAN_SRC_HOST_SYSTEM_H_
+#define QPLAN_SRC_HOST_SYSTEM_H_
 
 #include <pthread.h>
 
@@ -9,6 +10,8 @@
 #include <vector>
 
 namespace qplan::host {
+
+// ---- processors, by their numbers in Linux
 
 // Numbers that a cpu_set_t of fixed size has room for.
 inline constexpr uint32_t kMaxProcessors = 1024;
@@ -25,6 +28,15 @@ bool differ_in_speed(const std::vector<uint32_t>& processors,
 // Whether the thread now runs on that processor alone.
 bool pin_thread(pthread_t thread, uint32_t processor);
 
+// ---- forks: a child has its parent's memory, but only the thread that called fork()
+
+// Counts forks from now on; once is enough, and more do no harm. False where memory runs out.
+[[nodiscard]] bool watch_forks();
+// Returns the number of forks between this process and the one that started to watch. A changed number means
+// that the earlier threads do not exist in this process. The call is as cheap as reading a variable; getpid()
+// would ask the kernel.
+[[nodiscard]] uint32_t forks_so_far();
+
 }  // namespace qplan::host
 
-#endif  // QPLAN_SRC_HOST_PROCESSORS_H_
+#endif  // QPLAN_SRC_HOST_SYSTEM_H_
