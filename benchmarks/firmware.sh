@@ -11,6 +11,7 @@ are not cycles: a load or a taken branch takes more than one of those.
   --core C         cortex-m0plus, cortex-m3, cortex-m4, cortex-m7, cortex-m33, cortex-m55, cortex-m85   (default: cortex-m4)
   --target T       the packer's target                    (default: cpu,arch= the core)
   --fuse F         the packer's option                    (default: its own)
+  --max-ram BYTES  the packer's option                    (default: none)
   --form F         plan, array or aot: the runtime's API, or what emit-c writes   (default: plan)
   --build-type T   of CMake, for all but the kernels that keep flags of their own   (default: MinSizeRel)
   --start          counts the start in place of an invoke: opening the plan with its digest, and init (form plan)
@@ -33,7 +34,7 @@ TEXT
 }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 shared=${QPLAN_SHARED:-$root/../shared}
-core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= start= digest=ON tflm= output=$root/build/firmware-benchmark tables=() models=()
+core=cortex-m4 form=plan target= build_type=MinSizeRel fuse= max_ram= start= digest=ON tflm= output=$root/build/firmware-benchmark tables=() models=()
 make_options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -42,7 +43,7 @@ while [ $# -gt 0 ]; do
     --no-digest) digest=OFF tables+=("$1") ;;
     --start) start=1 tables+=("$1") ;;
     --cmsis-nn) make_options+=(OPTIMIZED_KERNEL_DIR=cmsis_nn) ;;
-    --core | --target | --fuse | --form | --build-type | --output | --tflm | --make)
+    --core | --target | --fuse | --max-ram | --form | --build-type | --output | --tflm | --make)
       [ $# -ge 2 ] || { echo "firmware.sh: $1 needs a value" >&2; exit 2; }
       name=${1#--}
       if [ "$name" = make ]; then make_options+=("$2"); else declare "${name//-/_}=$2"; fi
@@ -120,7 +121,8 @@ for model in "${models[@]}"; do
   case_folder=$shared/golden/$model/${golden[$model]:-rand1}
   folder=$output/$model
   mkdir -p "$folder"
-  "$qplan" pack "$shared/models/$model.tflite" -o "$folder/model.qplan" --target "$target" ${fuse:+--fuse "$fuse"} > "$folder/pack.txt"
+  "$qplan" pack "$shared/models/$model.tflite" -o "$folder/model.qplan" --target "$target" ${fuse:+--fuse "$fuse"} \
+    ${max_ram:+--max-ram "$max_ram"} > "$folder/pack.txt"
   "$qplan" inspect "$folder/model.qplan" --json > "$folder/inspect.json"
   tree=$output/$core what=(-DFIRMWARE_PLAN="$folder/model.qplan") first='^qplan_session_invoke$' last='^qplan_session_view$'
   [ -z "$start" ] || first='^qplan_plan_open$'  # the sample then looks for its input

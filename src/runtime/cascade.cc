@@ -88,10 +88,8 @@ SharedLayers* shared_layers(const StepView& cascade) {
   return reinterpret_cast<SharedLayers*>((end + kMask) & ~kMask);
 }
 
-// Where a plan says that arguments are kept: bytes at the beginning of the scratch.
-size_t kept_bytes(const CascadeArgs& args) {
-  return args.keeps_args ? round_up_64(args.num_layers * kKeptLayerBytes) : 0;
-}
+// Where a plan has room for arguments in scratch memory: bytes at its beginning.
+size_t room_bytes(const CascadeArgs& args) { return round_up_64(args.num_rooms * kKeptLayerBytes); }
 
 struct Layers {
   const CascadeArgs& cascade;
@@ -268,19 +266,22 @@ bool reads_ahead(const Layers& layers) {
   return true;
 }
 
-// Whether the last layer's output may take the place of the tensor, as far as layer i reads it.
-__attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor) {
+// Whether the last layer's output may take the place of the tensor, or of its beginning, as far as layer i
+// reads it.
+__attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor,
+                                                     Extent extent) {
   const StepView layer = layers.view(i);
   const bool is_last = i + 1 == layers.count();
   for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
     if (layer.inputs()->Get(k) != tensor) continue;
     const bool is_first = i == 0 && k == layers.layer[0].moving;
-    const bool is_residual = is_last && k != layers.layer[i].moving;
+    const bool is_residual = is_last && k != layers.layer[i].moving && extent == Extent::kSame;
     if (!is_first && !is_residual) return false;
     const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
     const int64_t *from = layer.extents(tensor), *to = layer.extents(output);
-    if (layer.rank(tensor) != 4 || layer.size_bytes(tensor) != layer.size_bytes(output) || from[0] != to[0])
-      return false;
+    const uint64_t read = layer.size_bytes(tensor), written = layer.size_bytes(output);
+    const bool fits = extent == Extent::kSame ? written == read : written < read;
+    if (layer.rank(tensor) != 4 || !fits || from[0] != to[0]) return false;
     if (is_residual && from[1] != to[1]) return false;
     if (!is_convolution(layer.step->kernel())) return false;
     if (is_first && !reads_ahead(layers)) return false;
@@ -301,12 +302,12 @@ struct MadeRows {
 class Run {
  public:
   __attribute__((noinline))
-  // room: for the arguments of one layer; null: the scratch has room for those of all.
-  Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, Layer* layers)
-      : layers_(args, isa, room == nullptr ? scratch : room, layers, room == nullptr ? kKeptLayerBytes : 0),
+  // room: for the arguments of one layer, or of all, which are `next` bytes apart.
+  Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, size_t next, Layer* layers)
+      : layers_(args, isa, room, layers, next),
         isa_(isa),
         rows_(reinterpret_cast<MadeRows*>(layers + args.num_layers)),
-        tiles_(static_cast<uint8_t*>(scratch) + kept_bytes(args)),
+        tiles_(static_cast<uint8_t*>(scratch) + room_bytes(args)),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {}
 
   void work_items(uint32_t begin, uint32_t end) {
@@ -440,11 +441,11 @@ bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
   return true;
 }
 
-bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input) {
+bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input, Extent extent) {
   const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint32_t tensor = args.step.step->inputs()->Get(input);
   for (uint32_t i = 0; i < layers.count(); ++i) {
-    if (!layer_may_be_in_place(layers, i, tensor)) return false;
+    if (!layer_may_be_in_place(layers, i, tensor, extent)) return false;
   }
   return true;
 }
@@ -472,7 +473,7 @@ namespace {
 size_t scratch_of(const CascadeArgs& args, uint32_t isa) {
   const Layers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint64_t bytes =
-      saturating_sum(kept_bytes(args) + layers.tile_bytes, most_layer_scratch(layers, isa));
+      saturating_sum(room_bytes(args) + layers.tile_bytes, most_layer_scratch(layers, isa));
   // More than there are addresses is more than any plan provides.
   return bytes > SIZE_MAX - kAlignment ? SIZE_MAX / kAlignment * kAlignment : static_cast<size_t>(bytes);
 }
@@ -531,10 +532,10 @@ void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t
   static_assert(alignof(Layer) >= alignof(MadeRows), "these follow those");
   const size_t bytes = args.num_layers * (sizeof(Layer) + sizeof(MadeRows));
   auto* const layers = static_cast<Layer*>(__builtin_alloca_with_align(bytes, 8 * alignof(Layer)));
-  if (!kIsOnStack && args.keeps_args) {
-    Run(args, isa, scratch, nullptr, layers).work_items(begin, end);
+  if (!kIsOnStack && args.num_rooms > 0) {
+    Run(args, isa, scratch, scratch, args.num_rooms > 1 ? kKeptLayerBytes : 0, layers).work_items(begin, end);
   } else {
-    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), layers).work_items(begin, end);
+    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), 0, layers).work_items(begin, end);
   }
 }
 

@@ -71,10 +71,12 @@ struct CascadeArgs {
   uint32_t output_h = 0;
   uint32_t output_w = 0;
   uint32_t wanted_rows = 0;  // of a block, by the schedule; 0: as is best
-  // The output takes the place of an input: blocks run one after another, as one work item.
+  // The output takes the place of an input, or of its beginning: blocks run one after another, as one work
+  // item.
   bool is_in_place = false;
-  // The scratch has room for the arguments of all layers, before the tiles.
-  bool keeps_args = false;
+  // Before the tiles the scratch has room for the arguments of so many layers: of all, which keep them there,
+  // of one, or of none.
+  uint8_t num_rooms = 0;
   // The step's view has room for what init's questions share, and it is filled.
   bool shares_layers = false;
 };
@@ -107,10 +109,13 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
 // needs no memory. args: of the family.
 bool cascade_layer_is_in_place(const StepView& layer, const KernelFamily& family, const void* args);
 
+// Of two tensors that begin at the same byte: the output ends where the input does, or before.
+enum class Extent : uint8_t { kSame, kSmaller };
+
 // Whether the output may take the place of that input of a step: of the first layer's, whose rows are all
 // read before the rows of the output that overwrite them, or of the residual of the last layer, which is read
-// with them.
-bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input);
+// with them. An output that is smaller may be over the beginning of the first layer's input alone.
+bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input, Extent extent);
 // Whether the families have a variant for each layer; those with references always do.
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa);
 // Bytes of all tiles.

@@ -145,7 +145,8 @@ qplan_status run_step(Session* session, uint32_t i) {
     if (kernel == kKernel_chain && (kWorkers == Workers::kOne || session->pool.num_threads == 1)) {
       constexpr size_t kBytes = (sizeof(CascadeArgs) + 7) / 8 * 8;
       const format::KernelStep& step = session->plan.step(session->step_index(i));
-      return step.params_as_CascadeParams()->keeps_arguments()
+      const format::CascadeParams& params = *step.params_as_CascadeParams();
+      return params.keeps_arguments() || params.binds_in_scratch()
                  ? run_unkept_step<kWorkers, kBytes>(session, i)
                  : run_unkept_step<kWorkers, kBytes, kLayerArgsBytes>(session, i);
     }

@@ -126,8 +126,8 @@ bool is_integer_sum(const format::KernelStep& step) {
 // stack (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded
 // up: of those kernels on those cores, which stay within one bound, and else the greatest of all cores and
 // models, to the next multiple of 32. tests/firmware compares it with the images of the models of
-// docs/firmware.md, on Cortex-M and RISC-V. open: with qplan_session_init. Cascades that do not keep the
-// arguments of their layers in scratch memory have them on the stack. Init has the arguments of a step, and
+// docs/firmware.md, on Cortex-M and RISC-V. open: with qplan_session_init. Cascades whose scratch has no
+// room for the arguments of a layer have them on the stack. Init has the arguments of a step, and
 // of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
 Json stack_json(const PlanView& view, const format::Function& main) {
   bool has_cascades = false, has_args_on_stack = false, is_measured = is_for_measured_core(view);
@@ -138,7 +138,8 @@ Json stack_json(const PlanView& view, const format::Function& main) {
         is_measured && (is_of_measured_kernels(view.step(index)) || is_integer_sum(view.step(index)));
     if (view.step(index).kernel() != kKernel_chain) continue;
     has_cascades = true;
-    has_args_on_stack = has_args_on_stack || !view.step(index).params_as_CascadeParams()->keeps_arguments();
+    const format::CascadeParams& cascade = *view.step(index).params_as_CascadeParams();
+    has_args_on_stack = has_args_on_stack || (!cascade.keeps_arguments() && !cascade.binds_in_scratch());
   }
   constexpr uint32_t kArgsBytes = 320;  // kMaxArgsBytes of 32 bits
   const uint64_t arena_bytes = view.bank(view.main_bank()).size();

@@ -118,6 +118,7 @@ Fields fields_of_layers(const format::CascadeParams& p) {
     }
   }
   if (p.keeps_arguments()) result.emplace_back("keeps_arguments", "true");
+  if (p.binds_in_scratch()) result.emplace_back("binds_in_scratch", "true");
   return result;
 }
 

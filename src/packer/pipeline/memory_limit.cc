@@ -113,8 +113,17 @@ void fit_memory(Planned* planned, const target::Program& lowered, const target::
   *planned = plan_program(lowered, profile, least, tuning);
   const Measured smallest(*planned, profile);
   if (smallest.bytes() > max_ram) refuse_memory(smallest.view(), profile, max_ram);
+  uint64_t taken = smallest.bytes();
+  if (planned->program.is_small && taken < max_ram) {
+    Planned faster = plan_program(lowered, profile, least, tuning, max_ram - taken);
+    const uint64_t needed = Measured(faster, profile).bytes();
+    if (needed <= max_ram) {
+      *planned = std::move(faster);
+      taken = needed;
+    }
+  }
   observer.log(QPLAN_LOG_INFO, cat("max_ram: the plan takes ", bytes, " bytes, beyond ", max_ram,
-                                   "; the one of --fuse memory, ", smallest.bytes(), ", stands in"));
+                                   "; the one of --fuse memory, ", taken, ", stands in"));
 }
 
 void place_in_areas(Planned* planned, const target::TargetProfile& profile, const PackOptions& options) {

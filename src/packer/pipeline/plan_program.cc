@@ -25,9 +25,10 @@ memory::Arena plan_memory(const target::Program& program, const PackOptions& opt
 }
 
 Planned plan_program(const target::Program& lowered, const target::TargetProfile& profile,
-                     const PackOptions& options, schedule::TuningLog* tuning) {
+                     const PackOptions& options, schedule::TuningLog* tuning, uint64_t spare_bytes) {
   schedule::FuseOptions fuse = fuse_options(options, tuning);
   fuse.log = {};
+  fuse.spare_bytes = spare_bytes;
   Planned planned;
   planned.program = schedule::fuse_steps(lowered, profile, fuse);
   schedule::schedule_steps(&planned.program, profile, tuning);

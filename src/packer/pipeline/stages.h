@@ -167,14 +167,16 @@ schedule::FuseOptions fuse_options(const PackOptions& options, schedule::TuningL
 // program: scheduled.
 memory::Arena plan_memory(const target::Program& program, const PackOptions& options);
 
-// What pack() makes of a lowered program, without its log. tuning may be null.
+// What pack() makes of a lowered program, without its log. tuning may be null. spare_bytes: of
+// schedule::FuseOptions.
 Planned plan_program(const target::Program& lowered, const target::TargetProfile& profile,
-                     const PackOptions& options, schedule::TuningLog* tuning);
+                     const PackOptions& options, schedule::TuningLog* tuning, uint64_t spare_bytes = 0);
 PlannedSizes sizes_of(const Planned& planned);
 
 // Leaves planned, which was made of the lowered program, as it is where a session of its plan takes at most
-// options.max_ram bytes, else replaces it by the one of Fuse::kMemory. PackError (QPLAN_MEMORY_TOO_SMALL)
-// that names the step with the most bytes in use where that one takes more, too.
+// options.max_ram bytes, else replaces it by the one of Fuse::kMemory, whose cascades on small devices are as
+// fast as the rest of those bytes permits. PackError (QPLAN_MEMORY_TOO_SMALL) that names the step with the
+// most bytes in use where that one takes more, too.
 void fit_memory(Planned* planned, const target::Program& lowered, const target::TargetProfile& profile,
                 const Observer& observer, schedule::TuningLog* tuning);
 

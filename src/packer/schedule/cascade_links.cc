@@ -165,7 +165,7 @@ class LinkFinder {
 ProgramStep make_cascade(const Program& program, const CascadeSteps& steps) {
   ProgramStep cascade;
   cascade.kernel = kKernel_chain;
-  cascade.params = target::CascadeParams{};
+  cascade.params = target::CascadeParams{.binds_in_scratch = program.is_small};
   cascade.name = program.steps[steps.back()].name;
   TensorId before = target::kFirstTile;  // the tensor before the layer, which is a tile now
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -205,7 +205,8 @@ class CascadeSearch {
           return queries_.may_be_in_place(step_of[step], output, input);
         },
         [&](uint32_t step, uint32_t output, uint32_t input) {
-          return fused.steps[step].layers.empty() && queries_.may_overwrite(step_of[step], output, input);
+          if (!fused.steps[step].layers.empty()) return program_.is_small;
+          return queries_.may_overwrite(step_of[step], output, input);
         });
     std::vector<uint64_t> begins(fused.steps.size() + 1, 0), ends(fused.steps.size() + 1, 0);
     for (const memory::Buffer& buffer : lifetimes.buffers) {

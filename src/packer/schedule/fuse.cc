@@ -72,8 +72,8 @@ class CascadeTries {
     bytes_before_ = bytes_of(program_, options.planner_iterations);
   }
 
-  // The arguments of layers are kept in scratch memory. Otherwise they are on the stack, and each block of
-  // rows binds them anew, a thousand instructions for each layer.
+  // The arguments of all layers are kept in scratch memory. Otherwise it has those of one layer, and each
+  // block of rows binds them anew, a thousand instructions for each layer.
   CascadeTries& keep_arguments(uint64_t limit) {
     for (size_t s = 0; s < program_.steps.size(); ++s) {
       if (!is_cascade(program_.steps[s])) continue;
@@ -119,10 +119,10 @@ class CascadeTries {
 };
 
 // On small devices tiles are in the arena, whose peak is elsewhere for most cascades, so that larger blocks
-// often cost no memory. --fuse memory permits only what costs none. Otherwise speed may cost this part of the
-// memory: 1/24 has room for the arguments of person_detect's cascades (1,024 of 34,032 bytes), without which
-// it takes 1.1 % more instructions (9.089 M in place of 8.988 M).
-constexpr uint64_t kMemoryPartForSpeed = 24;
+// often cost no memory. --fuse memory permits only what costs none, or stays below --max-ram. Otherwise speed
+// may cost this part of the memory, with which person_detect takes 32,176 bytes and 8.996 M instructions on a
+// Cortex-M4; with 1/24 it is 29,424 and 9.256 M, with 1/4 34,416 and 8.850 M.
+constexpr uint64_t kMemoryPartForSpeed = 8;
 
 Program with_fast_cascades(Program program, const TargetProfile& profile, const FuseOptions& options) {
   if (!program.is_small) return program;
@@ -130,8 +130,10 @@ Program with_fast_cascades(Program program, const TargetProfile& profile, const 
   if (std::ranges::none_of(program.steps, is_cascade)) return program;
   CascadeTries tries(std::move(program), profile, options);
   const uint64_t bytes = tries.bytes_before();
-  if (options.how == Fuse::kMemory) return tries.enlarge_blocks(bytes).keep_arguments(bytes).program();
-  const uint64_t limit = bytes + bytes / kMemoryPartForSpeed;
+  const bool is_least = options.how == Fuse::kMemory;
+  if (is_least && options.spare_bytes == 0)
+    return tries.enlarge_blocks(bytes).keep_arguments(bytes).program();
+  const uint64_t limit = bytes + (is_least ? options.spare_bytes : bytes / kMemoryPartForSpeed);
   return tries.keep_arguments(limit).enlarge_blocks(limit).program();
 }
 

@@ -43,6 +43,9 @@ void add_tiles(const target::ProgramStep& step, std::vector<StepTensor>* tensors
   }
 }
 
+// Families whose part is an output over what has been read of a larger input.
+bool overwrites(uint16_t kernel) { return kernel == kKernel_conv2d || kernel == kKernel_chain; }
+
 }  // namespace
 
 const KernelFamily& family_of(uint16_t kernel) {
@@ -154,20 +157,20 @@ bool StepQueries::may_be_in_place(uint32_t step, uint32_t output, uint32_t input
 }
 
 bool StepQueries::may_overwrite(uint32_t step, uint32_t output, uint32_t input) const {
-  if (program_.steps[step].npu != nullptr || program_.steps[step].kernel != kKernel_conv2d) return false;
+  const uint16_t kernel = program_.steps[step].kernel;
+  if (program_.steps[step].npu != nullptr || !overwrites(kernel)) return false;
   // Smaller inputs set no peak, and the smallest kernels that emit-c links write over none.
   constexpr uint64_t kMinBytes = 1024;
   const auto& tensor = program_.tensors[program_.steps[step].inputs[input]];
   uint64_t offset = 0;
   // Rows in order are one work item, which threads cannot share.
   return program_.is_small && static_cast<uint64_t>(tensor.type.size_bytes()) >= kMinBytes &&
-         kConv2dFamily.part(view(step), output, input, &offset);
+         family_of(kernel).part(view(step), output, input, &offset);
 }
 
 std::optional<uint64_t> StepQueries::part_offset(uint32_t step, uint32_t output, uint32_t input) const {
-  // A part of conv2d is no copy (may_overwrite).
-  if (program_.steps[step].npu != nullptr || program_.steps[step].kernel == kKernel_conv2d)
-    return std::nullopt;
+  // Such a part is no copy.
+  if (program_.steps[step].npu != nullptr || overwrites(program_.steps[step].kernel)) return std::nullopt;
   const KernelFamily& family = family_of(program_.steps[step].kernel);
   uint64_t offset = 0;
   if (family.part == nullptr || !family.part(view(step), output, input, &offset)) return std::nullopt;

@@ -181,8 +181,10 @@ Offset<void> pack_layers(const ProgramStep& cascade, size_t num_tensors, FlatBuf
   for (const ProgramTensor& tile : cascade.tiles) tiles.push_back(pack_tile(tile, builder));
   const auto layer_vector = builder.CreateVector(layers);
   const auto tile_vector = builder.CreateVector(tiles);
-  const bool keeps_arguments = cascade.params.get_if<CascadeParams>()->keeps_arguments;
-  return format::CreateCascadeParams(builder, layer_vector, tile_vector, keeps_arguments).Union();
+  const CascadeParams& params = *cascade.params.get_if<CascadeParams>();
+  return format::CreateCascadeParams(builder, layer_vector, tile_vector, params.keeps_arguments,
+                                     params.binds_in_scratch)
+      .Union();
 }
 
 }  // namespace

@@ -115,16 +115,14 @@ bool needs_1_8(const target::Program& program, const target::ProgramStep& step) 
          program.tensors[step.inputs[0]].type.shape != program.tensors[step.outputs[0]].type.shape;
 }
 
-// Whether a tensor is written over the beginning of a larger one, which version 1.8 added, too.
-bool overwrites_larger(const target::Program& program, const memory::Lifetimes& lifetimes) {
-  for (size_t t = 0; t < lifetimes.replaces.size(); ++t) {
-    const uint32_t replaced = lifetimes.replaces[t];
-    if (replaced != memory::kNone &&
-        program.tensors[t].type.size_bytes() != program.tensors[replaced].type.size_bytes()) {
-      return true;
-    }
-  }
-  return false;
+// Whether a step writes over the beginning of a larger input, which version 1.8 added, too; of cascades 1.13.
+bool overwrites_larger(const target::Program& program, const memory::Lifetimes& lifetimes,
+                       const target::ProgramStep& step) {
+  return std::ranges::any_of(step.outputs, [&](target::TensorId output) {
+    const uint32_t replaced = lifetimes.replaces[output];
+    return replaced != memory::kNone &&
+           program.tensors[output].type.size_bytes() != program.tensors[replaced].type.size_bytes();
+  });
 }
 
 // Whether a device has channels in blocks.
@@ -152,6 +150,14 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
              return slot.memory_class != format::MemoryClass_ANY;
            });
   };
+  const auto overwrites = [&](const target::ProgramStep& step) {
+    return overwrites_larger(program, arena.lifetimes, step);
+  };
+  const auto is_cascade_of_1_13 = [&](const target::ProgramStep& step) {
+    const auto* cascade = step.params.get_if<target::CascadeParams>();
+    return cascade != nullptr && (cascade->binds_in_scratch || overwrites(step));
+  };
+  if (std::ranges::any_of(program.steps, is_cascade_of_1_13)) return 13;
   if (std::ranges::any_of(program.steps, proves_int16_groups)) return 12;
   if (std::ranges::any_of(program.steps, states_classes)) return 11;
   const auto has_kept = [](const std::vector<uint32_t>& slots) {
@@ -160,7 +166,7 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
   if (has_blocks(program) || std::ranges::any_of(arena.kept, has_kept)) return 10;
   if (!arena.copies.empty()) return 9;
   const auto is_new = [&](const target::ProgramStep& step) { return needs_1_8(program, step); };
-  if (std::ranges::any_of(program.steps, is_new) || overwrites_larger(program, arena.lifetimes)) return 8;
+  if (std::ranges::any_of(program.steps, is_new) || std::ranges::any_of(program.steps, overwrites)) return 8;
   const bool keeps_arguments = std::ranges::any_of(program.steps, [](const target::ProgramStep& step) {
     const auto* cascade = step.params.get_if<target::CascadeParams>();
     return cascade != nullptr && cascade->keeps_arguments;

@@ -67,7 +67,8 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
   args.batch = static_cast<uint32_t>(output[0]);
   args.output_h = static_cast<uint32_t>(output[1]);
   args.output_w = static_cast<uint32_t>(output[2]);
-  args.keeps_args = params_of(cascade).keeps_arguments();
+  const bool keeps = params_of(cascade).keeps_arguments();
+  args.num_rooms = static_cast<uint8_t>(keeps ? args.num_layers : params_of(cascade).binds_in_scratch());
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
   const auto* inputs = cascade.step->inputs();
   for (uint32_t i = 0; data != nullptr && i < format::count_of(inputs); ++i) {
@@ -76,11 +77,22 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
 }
 
 template <const LayerFamilies& kFamilies>
-bool in_place(const StepView& step, uint32_t, uint32_t input) {
+__attribute__((noinline)) bool may_be_in_place(const StepView& step, uint32_t input, Extent extent) {
   CascadeArgs args;
   fill_args(step, kFamilies, args);
   args.shares_layers = step.has_cascade_room();
-  return cascade_may_be_in_place(args, input);
+  return cascade_may_be_in_place(args, input, extent);
+}
+
+template <const LayerFamilies& kFamilies>
+bool in_place(const StepView& step, uint32_t, uint32_t input) {
+  return may_be_in_place<kFamilies>(step, input, Extent::kSame);
+}
+
+template <const LayerFamilies& kFamilies>
+bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
+  *offset = 0;
+  return may_be_in_place<kFamilies>(step, input, Extent::kSmaller);
 }
 
 template <const LayerFamilies& kFamilies>
@@ -189,8 +201,8 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
 
 template <const LayerFamilies& kFamilies, size_t num_choices>
 constexpr KernelFamily make_cascade_family(const KernelVariant (&choices)[num_choices]) {
-  return make_family<CascadeArgs, bind<kFamilies>, in_place<kFamilies>, cascade_work>(kKernel_chain, "chain",
-                                                                                      choices);
+  return make_family<CascadeArgs, bind<kFamilies>, in_place<kFamilies>, cascade_work>(
+      kKernel_chain, "chain", choices, nullptr, part<kFamilies>);
 }
 
 constexpr KernelFamily kCascadeFamily = make_cascade_family<kCascadeLayerFamilies>(kChoices);

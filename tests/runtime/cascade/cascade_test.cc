@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/runtime/cascade/random_cascade.h"
+#include "tests/support/buffer.h"
 #include "tests/support/variants.h"
 
 namespace qplan::cascade_test {
@@ -41,6 +42,69 @@ TEST_P(Cascade, GivesWhatItsLayersGiveOneAfterAnother) {
 
 INSTANTIATE_TEST_SUITE_P(Variants, Cascade, ::testing::ValuesIn(testing::variants_of(kCascadeFamily)),
                          testing::variant_test_name);
+
+// How often a cascade said that its output may lie over an input, and over the beginning of a larger one.
+struct Claims {
+  uint32_t same = 0, smaller = 0;
+};
+
+// Runs a cascade over each input of which it says so.
+void run_over_inputs(const KernelVariant& variant, testing::CascadeBuilder* cascade, uint64_t schedule,
+                     Claims* claims) {
+  const std::vector<uint8_t> expected = cascade->expected();
+  const uint32_t num_inputs = cascade->cascade(schedule).num_inputs();
+  for (uint32_t k = 0; k < num_inputs; ++k) {
+    for (const Extent extent : {Extent::kSame, Extent::kSmaller}) {
+      const StepView step = cascade->cascade_over(schedule, k);
+      alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+      Error error;
+      ASSERT_EQ(kCascadeFamily.bind(step, true, args, &error), QPLAN_OK) << error.text();
+      const auto& bound = *reinterpret_cast<const CascadeArgs*>(args);
+      if (!cascade_may_be_in_place(bound, k, extent)) continue;
+      ++(extent == Extent::kSame ? claims->same : claims->smaller);
+      EXPECT_EQ(variant.work_items(args), 1u) << "rows are made in order";
+      testing::Buffer<uint8_t>& bytes = cascade->input(step, k);
+      const std::vector<uint8_t> input(bytes.data(), bytes.data() + bytes.size());
+      testing::run_variant(variant, args);
+      ASSERT_GE(bytes.size(), expected.size());
+      EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), expected.size()), 0) << "input " << k;
+      std::memcpy(bytes.data(), input.data(), input.size());
+    }
+  }
+}
+
+TEST_P(Cascade, GivesTheSameOverAnInputOfWhichItSaysThatItMay) {
+  const KernelVariant& variant = *GetParam();
+  QPLAN_SKIP_UNLESS_RUNNABLE(variant);
+  Claims claims;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomCascade cascade(seed);
+    run_over_inputs(variant, &cascade, seed % 6, &claims);
+  }
+  EXPECT_GE(claims.smaller, 20u);
+  // What networks on small devices have: 1x1, 3x3 of each channel, 1x1.
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const int64_t channels = 1 + static_cast<int64_t>(seed % 9);
+    const uint32_t height = 3 + seed % 8, width = 1 + seed % 5, stride = 1 + seed % 2;
+    const auto point = [](uint32_t extent) { return testing::CascadeAxis{1, 1, 1, 0, extent}; };
+    const auto three = [stride](uint32_t extent) {
+      return testing::CascadeAxis{3, stride, 1, 1, (extent - 1) / stride + 1};
+    };
+    testing::CascadeBuilder cascade(seed, {1 + static_cast<int64_t>(seed % 3), height, width, channels});
+    cascade.add_convolution(point(height), point(width), 2 * channels, false);
+    cascade.add_convolution(three(height), three(width), 2 * channels, true);
+    const uint32_t output_h = (height - 1) / stride + 1, output_w = (width - 1) / stride + 1;
+    const int64_t outputs = seed % 4 < 2 ? channels : 2 * channels;
+    cascade.add_convolution(point(output_h), point(output_w), outputs, false);
+    const Claims before = claims;
+    run_over_inputs(variant, &cascade, seed % 6, &claims);
+    const int64_t read = height * width * channels, written = output_h * output_w * outputs;
+    EXPECT_EQ(claims.same - before.same, written == read ? 1u : 0u);
+    EXPECT_EQ(claims.smaller - before.smaller, written < read ? 1u : 0u);
+  }
+}
 
 // On devices whose stack is short; nothing beyond the room is touched.
 TEST_P(Cascade, HasTheArgumentsOfItsLayersInTheRoomOfItsView) {

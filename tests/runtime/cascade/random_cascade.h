@@ -179,6 +179,16 @@ class CascadeBuilder {
     build(schedule);
     return view(num_layers());
   }
+  // The same with the output at the beginning of that input of the step, an activation.
+  StepView cascade_over(uint64_t schedule, uint32_t input) {
+    const StepView step = cascade(schedule);
+    data_.back() = data_[step.step->inputs()->Get(input)];
+    return step;
+  }
+  // The bytes of that input, which such a cascade writes over.
+  Buffer<uint8_t>& input(const StepView& step, uint32_t input) {
+    return *tensors_[step.step->inputs()->Get(input)].bytes;
+  }
   std::vector<uint8_t> output() const { return bytes_of(static_cast<uint32_t>(tensors_.size() - 1)); }
   void forget_output() {
     Buffer<uint8_t>& bytes = *tensors_.back().bytes;
