@@ -58,11 +58,19 @@ class Pack(CommandTest):
             bytes_of[fuse] = memory["session_bytes"]["32_bit"]["1"]
         self.assertLess(bytes_of["memory"], bytes_of["off"], "the test needs a network whose layers can be fused")
         plan = self.folder / "limited.qplan"
-        for limit, fuse, expected in ((bytes_of["off"], "off", "off"), (bytes_of["off"] - 1, "off", "memory"),
-                                      (bytes_of["memory"], "off", "memory"), (bytes_of["auto"], "auto", "auto")):
+        for limit, fuse, expected in ((bytes_of["off"], "off", "off"), (bytes_of["memory"], "off", "memory"),
+                                      (bytes_of["auto"], "auto", "auto")):
             with self.subTest(limit=limit, fuse=fuse):
                 self.succeed("pack", DIGITS, "-o", plan, *target, "--fuse", fuse, "--max-ram", str(limit))
                 self.assertEqual(plan.read_bytes(), plans[expected])
+        with self.subTest("what the limit leaves makes cascades faster"):
+            limit = bytes_of["off"] - 1
+            self.succeed("pack", DIGITS, "-o", plan, *target, "--fuse", "off", "--max-ram", str(limit))
+            inspected = self.succeed_json("inspect", plan, "--json")
+            self.assertLessEqual(inspected["memory"]["session_bytes"]["32_bit"]["1"], limit)
+            least = self.succeed_json("inspect", self.folder / "memory.qplan", "--json")
+            kept = [sum("keeps_arguments" in step["params"] for step in plan["steps"]) for plan in (inspected, least)]
+            self.assertGreater(kept[0], kept[1])
         self.succeed("pack", DIGITS, "-o", plan, *target, "--max-ram", "1M")
         self.assertEqual(plan.read_bytes(), plans["auto"])
         plan.unlink()
