@@ -248,7 +248,7 @@ size_t most_layer_scratch(const Layers& layers, uint32_t isa) {
 
 // Whether the first layer, while rows of output from y on are made, reads nothing before the bytes of row y.
 // More rows at a time read further ahead.
-bool reads_ahead(const Layers& layers) {
+__attribute__((noinline)) bool reads_ahead(const Layers& layers) {
   const auto output_h = static_cast<uint32_t>(layers.cascade.step.output(0).extents[1]);
   uint32_t held[kMaxCascadeLayers] = {};  // ends of the rows that tiles have had
   for (uint32_t y = 0; y < output_h; ++y) {
@@ -266,8 +266,18 @@ bool reads_ahead(const Layers& layers) {
   return true;
 }
 
+// Whether the output is as large as the tensor, or smaller, with as many images, and as many rows. A function
+// of its own to keep the stack short, as the next one is.
+__attribute__((noinline)) bool has_extent(const StepView& layer, uint32_t tensor, uint32_t output,
+                                          Extent extent, bool has_same_rows) {
+  const int64_t *from = layer.extents(tensor), *to = layer.extents(output);
+  const uint64_t read = layer.size_bytes(tensor), written = layer.size_bytes(output);
+  const bool fits = extent == Extent::kSame ? written == read : written < read;
+  return layer.rank(tensor) == 4 && fits && from[0] == to[0] && (!has_same_rows || from[1] == to[1]);
+}
+
 // Whether the last layer's output may take the place of the tensor, or of its beginning, as far as layer i
-// reads it.
+// reads it; of the first layer's input if that is read ahead.
 __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor,
                                                      Extent extent) {
   const StepView layer = layers.view(i);
@@ -278,13 +288,8 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
     const bool is_residual = is_last && k != layers.layer[i].moving && extent == Extent::kSame;
     if (!is_first && !is_residual) return false;
     const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
-    const int64_t *from = layer.extents(tensor), *to = layer.extents(output);
-    const uint64_t read = layer.size_bytes(tensor), written = layer.size_bytes(output);
-    const bool fits = extent == Extent::kSame ? written == read : written < read;
-    if (layer.rank(tensor) != 4 || !fits || from[0] != to[0]) return false;
-    if (is_residual && from[1] != to[1]) return false;
+    if (!has_extent(layer, tensor, output, extent, is_residual)) return false;
     if (!is_convolution(layer.step->kernel())) return false;
-    if (is_first && !reads_ahead(layers)) return false;
     if (is_residual && !layers.layer[i].family->in_place(layer, 0, k)) return false;
   }
   return true;
@@ -302,9 +307,10 @@ struct MadeRows {
 class Run {
  public:
   __attribute__((noinline))
-  // room: for the arguments of one layer, or of all, which are `next` bytes apart.
-  Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, size_t next, Layer* layers)
-      : layers_(args, isa, room, layers, next),
+  // room: for the arguments of one layer; null: the scratch has rooms.
+  Run(const CascadeArgs& args, uint32_t isa, void* scratch, void* room, Layer* layers)
+      : layers_(args, isa, room == nullptr ? scratch : room, layers,
+                room == nullptr && args.num_rooms > 1 ? kKeptLayerBytes : 0),
         isa_(isa),
         rows_(reinterpret_cast<MadeRows*>(layers + args.num_layers)),
         tiles_(static_cast<uint8_t*>(scratch) + room_bytes(args)),
@@ -447,7 +453,8 @@ bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input, Extent ext
   for (uint32_t i = 0; i < layers.count(); ++i) {
     if (!layer_may_be_in_place(layers, i, tensor, extent)) return false;
   }
-  return true;
+  return layers.params->layers()->Get(0)->inputs()->Get(layers.layer[0].moving) != tensor ||
+         reads_ahead(layers);
 }
 
 uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {
@@ -533,9 +540,9 @@ void cascade_run(const CascadeArgs& args, uint32_t isa, uint32_t begin, uint32_t
   const size_t bytes = args.num_layers * (sizeof(Layer) + sizeof(MadeRows));
   auto* const layers = static_cast<Layer*>(__builtin_alloca_with_align(bytes, 8 * alignof(Layer)));
   if (!kIsOnStack && args.num_rooms > 0) {
-    Run(args, isa, scratch, scratch, args.num_rooms > 1 ? kKeptLayerBytes : 0, layers).work_items(begin, end);
+    Run(args, isa, scratch, nullptr, layers).work_items(begin, end);
   } else {
-    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), 0, layers).work_items(begin, end);
+    Run(args, isa, scratch, QPLAN_LAYER_ROOM(args.step), layers).work_items(begin, end);
   }
 }
 

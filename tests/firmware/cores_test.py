@@ -27,7 +27,8 @@ STATED = ("cortex-m0plus", "cortex-m3", "cortex-m7", "cortex-m33", "cortex-m55",
 PACKAGES = {"arm": "gcc-arm-none-eabi libnewlib-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm",
             "riscv": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf libstdc++-arm-none-eabi-newlib qemu-system-misc"}
 CHOICE = os.environ.get("QPLAN_FIRMWARE_CORES", "")
-PLANS, WRITTEN = ("plan", "apart"), ("array", "aot")
+PLANS, WRITTEN = ("plan", "apart", "least"), ("array", "aot")
+FUSE = {"apart": ("--fuse", "off"), "least": ("--fuse", "memory")}
 # By default two models on the least core, without DSP instructions and with floats in software, and as C on the one with vectors.
 DEFAULT = {"cortex-m0plus": PLANS + WRITTEN, "cortex-m55": WRITTEN}
 CHOSEN = [*EMULATORS, "riscv64"] if CHOICE == "all" else CHOICE.split(",") if CHOICE else list(DEFAULT)
@@ -82,7 +83,7 @@ class Cores(unittest.TestCase):
                     with self.subTest(core=core, model=name, form=form):
                         folder = os.path.join(BUILD, core, f"{name}-{form}")
                         code, plan = emit(folder, model, target_of(core), name, "aot" if form == "aot" else "array",
-                                          *(["--fuse", "off"] if form == "apart" else []))
+                                          *FUSE.get(form, ()))
                         settings = ["-DFIRMWARE_PLAN=" + plan] if form in PLANS \
                             else ["-DFIRMWARE_C=" + code, "-DFIRMWARE_NAME=" + name]
                         image = self.image(core, f"{name}-{form}", input_file, expected, *settings)

@@ -164,7 +164,7 @@ class Native(unittest.TestCase):
     def test_scratch_of_every_instruction_set_has_room_of_its_own(self):
         """A plan for a small device has scratch in its arena, as much as the kernels of its own instruction sets need."""
         cases = [(name, model, input_file, expected, fuse) for name, model, input_file, expected in models()
-                 for fuse in ("auto", "all")]
+                 for fuse in ("auto", "all", "memory")]
         for name, model, input_file, expected, fuse in cases:
             folder = os.path.join(BUILD, "scratch")
             emit(folder, model, "cpu,arch=cortex-m4", "digits", "aot", "--fuse", fuse)

@@ -77,7 +77,7 @@ void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeAr
 }
 
 template <const LayerFamilies& kFamilies>
-__attribute__((noinline)) bool may_be_in_place(const StepView& step, uint32_t input, Extent extent) {
+inline bool may_be_in_place(const StepView& step, uint32_t input, Extent extent) {
   CascadeArgs args;
   fill_args(step, kFamilies, args);
   args.shares_layers = step.has_cascade_room();
