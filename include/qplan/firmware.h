@@ -81,7 +81,7 @@ void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index);
 /* ---- direct calls of kernels (--aot) ---- */
 /* Defined by libraries whose kernels read the arguments that this version of `qplan emit-c` writes: another
  * library does not link. */
-extern const uint32_t qplan_firmware_kernels_1;
+extern const uint32_t qplan_firmware_kernels_2;
 
 /* ---- inputs and outputs as floats, with the scale and the zero point that the model's header states ---- */
 /* value / scale, rounded half away from zero, plus the zero point, clamped to [low, high]; the zero point for

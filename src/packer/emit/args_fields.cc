@@ -1,6 +1,7 @@
 // What C must know of the arguments of kernels: the same fields in the same order have the same layout in
 // both languages, whatever the size of a pointer.
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/add/add.h"
@@ -268,6 +269,35 @@ constexpr Row kRows[] = {
     {kKernel_lut8, "qplan_lut8_args", kLut8},
     {kKernel_copy, "qplan_copy_args", kCopy},
 };
+
+// FNV-1a, 32 bits.
+constexpr uint32_t add_text(uint32_t hash, std::string_view text) {
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return (hash ^ 0xffu) * 16777619u;
+}
+// Of all that C has of the structs; sizes of pointers differ among processors.
+constexpr uint32_t fingerprint() {
+  uint32_t hash = 2166136261u;
+  for (const Row& row : kRows) {
+    hash = add_text(hash, row.name);
+    for (const ArgsField& field : row.fields) {
+      hash = add_text(add_text(hash, field.name), field.c_type);
+      const bool is_pointer = field.kind == ArgsField::kInput || field.kind == ArgsField::kOutput;
+      for (const uint32_t part : {uint32_t{field.kind}, is_pointer ? 0 : field.size, field.count})
+        hash = (hash ^ part) * 16777619u;
+    }
+  }
+  return hash;
+}
+template <uint32_t found>
+struct Fingerprint {
+  static_assert(
+      found == kArgsFingerprint,
+      "the arguments of kernels are others now: give qplan_firmware_kernels_<number> of "
+      "include/qplan/firmware.h, capi/firmware.cc and emit.h the next number, so that C written for "
+      "the ones before does not link, and kArgsFingerprint the value found");
+};
+template struct Fingerprint<fingerprint()>;
 
 }  // namespace
 

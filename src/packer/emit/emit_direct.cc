@@ -452,8 +452,8 @@ class DirectCalls {
     text += cat("int32_t ", name, "_init(void) {\n",
                 has_arena() ? cat("  if (", options_.arena, "_take(", model, ") < 0) return -2;\n") : "",
                 inits_, has_states(view_) ? cat("  ", name, "_reset_state();\n") : std::string(),
-                "  /* A library with other arguments does not have this symbol. */\n",
-                "  return qplan_firmware_kernels_1 == 1u ? 0 : -18;\n}\n\n");
+                "  /* A library with other arguments does not have this symbol. */\n", "  return ",
+                kKernelsSymbol, " == 1u ? 0 : -18;\n}\n\n");
     const std::string begin =
         has_arena() ? cat("  if (", options_.arena, "_begin(", model, ") < 0) return -2;\n") : "";
     const std::string end = has_arena() ? cat("  ", options_.arena, "_end(0);\n") : "";
