@@ -109,7 +109,7 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
 // needs no memory. args: of the family.
 bool cascade_layer_is_in_place(const StepView& layer, const KernelFamily& family, const void* args);
 
-// Of two tensors that begin at the same byte: the output ends where the input does, or before.
+// Where the output ends that begins at the same byte as an input: where that does, or before.
 enum class Extent : uint8_t { kSame, kSmaller };
 
 // Whether the output may take the place of that input of a step: of the first layer's, whose rows are all

@@ -1,3 +1,4 @@
+#include "format/table_fields.h"
 #include "format/text.h"
 #include "src/runtime/bind/row_order.h"
 #include "src/runtime/cascade.h"
@@ -145,8 +146,9 @@ qplan_status run_step(Session* session, uint32_t i) {
     if (kernel == kKernel_chain && (kWorkers == Workers::kOne || session->pool.num_threads == 1)) {
       constexpr size_t kBytes = (sizeof(CascadeArgs) + 7) / 8 * 8;
       const format::KernelStep& step = session->plan.step(session->step_index(i));
-      const format::CascadeParams& params = *step.params_as_CascadeParams();
-      return params.keeps_arguments() || params.binds_in_scratch()
+      const format::TableFields params(step.params());
+      const auto keeps = params.scalar<uint8_t>(format::CascadeParams::VT_KEEPS_ARGUMENTS);
+      return (keeps | params.scalar<uint8_t>(format::CascadeParams::VT_BINDS_IN_SCRATCH)) != 0
                  ? run_unkept_step<kWorkers, kBytes>(session, i)
                  : run_unkept_step<kWorkers, kBytes, kLayerArgsBytes>(session, i);
     }

@@ -275,7 +275,7 @@ constexpr uint32_t add_text(uint32_t hash, std::string_view text) {
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   return (hash ^ 0xffu) * 16777619u;
 }
-// Of all that C has of the structs; sizes of pointers differ among processors.
+// Taken of all that C has of the structs; sizes of pointers differ among processors.
 constexpr uint32_t fingerprint() {
   uint32_t hash = 2166136261u;
   for (const Row& row : kRows) {

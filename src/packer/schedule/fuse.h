@@ -21,7 +21,7 @@ struct FuseOptions {
   TuningLog* tuning = nullptr;      // null, or where times are known from
   uint32_t planner_iterations = 0;  // of the memory plans that kMemory compares; 0: the planner's default
   LogFunction log = {};
-  // Of kMemory on small devices: bytes beyond the least memory that cascades may take to be faster.
+  // For kMemory on small devices: bytes beyond the least memory that cascades may take to be faster.
   uint64_t spare_bytes = 0;
 };
 

@@ -71,11 +71,10 @@ struct RowWindow {
   uint32_t window;  // rows
   uint32_t input_h;
 
+  // Positions without padding are at most 2^31: bind has checked it.
   Rows reads(Rows output) const {
-    const int64_t begin = int64_t{output.begin} * stride - pad_top;
-    const int64_t end = int64_t{output.end - 1} * stride - pad_top + int64_t{window};
-    return {begin > 0 ? static_cast<uint32_t>(begin) : 0,
-            end < input_h ? static_cast<uint32_t>(end) : input_h};
+    const uint32_t begin = output.begin * stride, end = (output.end - 1) * stride + window;
+    return {begin > pad_top ? begin - pad_top : 0, end - pad_top < input_h ? end - pad_top : input_h};
   }
   // At least as many as `reads` says of any `rows` rows of the output.
   uint32_t span(uint32_t rows) const {
