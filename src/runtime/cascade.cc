@@ -91,6 +91,7 @@ SharedLayers* shared_layers(const StepView& cascade) {
 // Where a plan has room for arguments in scratch memory: bytes at its beginning.
 size_t room_bytes(const CascadeArgs& args) { return round_up_64(args.num_rooms * kKeptLayerBytes); }
 
+// isa: whose tiles these are; kNoIsa: nobody asks for tiles.
 struct Layers {
   const CascadeArgs& cascade;
   const format::CascadeParams* const params;
@@ -110,7 +111,7 @@ struct Layers {
     } else {
       for (uint32_t i = 0; i < count(); ++i) bind(i, false);
     }
-    lay_out_tiles();
+    if (isa != kNoIsa) lay_out_tiles();
   }
   // With arguments that bind has checked, for the others to share.
   Layers(const CascadeArgs& args, SharedLayers* shared, void* layer_room)
@@ -276,23 +277,19 @@ __attribute__((noinline)) bool has_extent(const StepView& layer, uint32_t tensor
   return layer.rank(tensor) == 4 && fits && from[0] == to[0] && (!has_same_rows || from[1] == to[1]);
 }
 
-// Whether the last layer's output may take the place of the tensor, or of its beginning, as far as layer i
-// reads it; of the first layer's input if that is read ahead.
-__attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t tensor,
+// Whether the last layer's output may take the place of that input of layer i, or of its beginning; of the
+// first layer's input if that is read ahead.
+__attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint32_t i, uint32_t input,
                                                      Extent extent) {
+  const bool is_first = i == 0 && input == layers.layer[0].moving;
+  const bool is_residual =
+      i + 1 == layers.count() && input != layers.layer[i].moving && extent == Extent::kSame;
+  if (!is_first && !is_residual) return false;
   const StepView layer = layers.view(i);
-  const bool is_last = i + 1 == layers.count();
-  for (uint32_t k = 0; k < layer.num_inputs(); ++k) {
-    if (layer.inputs()->Get(k) != tensor) continue;
-    const bool is_first = i == 0 && k == layers.layer[0].moving;
-    const bool is_residual = is_last && k != layers.layer[i].moving && extent == Extent::kSame;
-    if (!is_first && !is_residual) return false;
-    const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
-    if (!has_extent(layer, tensor, output, extent, is_residual)) return false;
-    if (!is_convolution(layer.step->kernel())) return false;
-    if (is_residual && !layers.layer[i].family->in_place(layer, 0, k)) return false;
-  }
-  return true;
+  const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
+  return is_convolution(layer.step->kernel()) &&
+         has_extent(layer, layer.inputs()->Get(input), output, extent, is_residual) &&
+         (!is_residual || layers.layer[i].family->in_place(layer, 0, input));
 }
 
 // Rows of a layer's output, of the image at hand: while a cascade runs, those of all layers follow what is
@@ -448,13 +445,18 @@ bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
 }
 
 bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input, Extent extent) {
-  const Layers layers(args, QPLAN_ISA_REFERENCE, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
+  const Layers layers(args, kNoIsa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   const uint32_t tensor = args.step.step->inputs()->Get(input);
+  bool is_first = false;
   for (uint32_t i = 0; i < layers.count(); ++i) {
-    if (!layer_may_be_in_place(layers, i, tensor, extent)) return false;
+    const auto* inputs = layers.params->layers()->Get(i)->inputs();
+    for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
+      if (inputs->Get(k) != tensor) continue;
+      if (!layer_may_be_in_place(layers, i, k, extent)) return false;
+      is_first = is_first || i == 0;
+    }
   }
-  return layers.params->layers()->Get(0)->inputs()->Get(layers.layer[0].moving) != tensor ||
-         reads_ahead(layers);
+  return !is_first || reads_ahead(layers);
 }
 
 uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {

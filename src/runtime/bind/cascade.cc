@@ -60,20 +60,26 @@ bool check_step(const StepCheck& check, const LayerFamilies& families, const Ste
 
 void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeArgs& args) {
   const int64_t* output = cascade.output_extents(0);
-  const void* const data = cascade.output_data(0);
+  const CascadeParams& params = params_of(cascade);
   args.step = cascade;
   args.families = &families;
-  args.num_layers = params_of(cascade).layers()->size();
+  args.num_layers = params.layers()->size();
   args.batch = static_cast<uint32_t>(output[0]);
   args.output_h = static_cast<uint32_t>(output[1]);
   args.output_w = static_cast<uint32_t>(output[2]);
-  const bool keeps = params_of(cascade).keeps_arguments();
-  args.num_rooms = static_cast<uint8_t>(keeps ? args.num_layers : params_of(cascade).binds_in_scratch());
+  const bool keeps = params.keeps_arguments();
+  args.num_rooms = static_cast<uint8_t>(keeps ? args.num_layers : params.binds_in_scratch());
   args.wanted_rows = knob_value(cascade.step->schedule(), kCascadeKnobs, kCascadeBlockRows);
+}
+
+// Whether the output lies over an input, or over the beginning of one.
+bool is_over_an_input(const StepView& cascade) {
+  const void* const data = cascade.output_data(0);
   const auto* inputs = cascade.step->inputs();
   for (uint32_t i = 0; data != nullptr && i < format::count_of(inputs); ++i) {
-    args.is_in_place = args.is_in_place || cascade.address(inputs->Get(i)) == data;
+    if (cascade.address(inputs->Get(i)) == data) return true;
   }
+  return false;
 }
 
 template <const LayerFamilies& kFamilies>
@@ -100,6 +106,7 @@ qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* 
   const StepCheck check(step, "chain", error);
   if (checked && !check_step(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
+  args.is_in_place = is_over_an_input(step);
   if (checked && step.has_cascade_room()) cascade_share_layers(&args);
   return QPLAN_OK;
 }
