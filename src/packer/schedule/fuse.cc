@@ -120,7 +120,7 @@ class CascadeTries {
 
 // On small devices tiles are in the arena, whose peak is elsewhere for most cascades, so that larger blocks
 // often cost no memory. --fuse memory permits only what costs none, or stays below --max-ram. Otherwise speed
-// may cost this part of the memory, with which person_detect takes 32,176 bytes and 8.996 M instructions on a
+// may cost this part of the memory, with which person_detect takes 32,176 bytes and 8.993 M instructions on a
 // Cortex-M4; with 1/24 it is 29,424 and 9.256 M, with 1/4 34,416 and 8.850 M.
 constexpr uint64_t kMemoryPartForSpeed = 8;
 
