@@ -39,7 +39,7 @@ constexpr const char* kFields[] = {
     "111",                    // ResizeBilinearParams
     "4",                      // ArgMaxParams
     "1",                      // NoParams
-    "vNvE1",                  // CascadeParams
+    "vNvE11",                 // CascadeParams
     "444444444441",           // FloatWindowParams
     "144",                    // FloatBinaryParams
     "144",                    // FloatUnaryParams

@@ -292,6 +292,21 @@ __attribute__((noinline)) bool layer_may_be_in_place(const Layers& layers, uint3
          (!is_residual || layers.layer[i].family->in_place(layer, 0, input));
 }
 
+// Under which no layer is bound: where that happens the stack is short.
+__attribute__((noinline)) bool layers_may_be_in_place(const Layers& layers, uint32_t input, Extent extent) {
+  const uint32_t tensor = layers.cascade.step.step->inputs()->Get(input);
+  bool is_first = false;
+  for (uint32_t i = 0; i < layers.count(); ++i) {
+    const auto* inputs = layers.params->layers()->Get(i)->inputs();
+    for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
+      if (inputs->Get(k) != tensor) continue;
+      if (!layer_may_be_in_place(layers, i, k, extent)) return false;
+      is_first = is_first || i == 0;
+    }
+  }
+  return !is_first || reads_ahead(layers);
+}
+
 // Rows of a layer's output, of the image at hand: while a cascade runs, those of all layers follow what is
 // kept of them.
 struct MadeRows {
@@ -446,17 +461,7 @@ bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
 
 bool cascade_may_be_in_place(const CascadeArgs& args, uint32_t input, Extent extent) {
   const Layers layers(args, kNoIsa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
-  const uint32_t tensor = args.step.step->inputs()->Get(input);
-  bool is_first = false;
-  for (uint32_t i = 0; i < layers.count(); ++i) {
-    const auto* inputs = layers.params->layers()->Get(i)->inputs();
-    for (uint32_t k = 0; k < format::count_of(inputs); ++k) {
-      if (inputs->Get(k) != tensor) continue;
-      if (!layer_may_be_in_place(layers, i, k, extent)) return false;
-      is_first = is_first || i == 0;
-    }
-  }
-  return !is_first || reads_ahead(layers);
+  return layers_may_be_in_place(layers, input, extent);
 }
 
 uint64_t cascade_tile_bytes(const CascadeArgs& args, uint32_t isa) {

@@ -422,13 +422,15 @@ class Preparation {
   // whose buffer the family can take over, or that are part of the output or have it as a part.
   __attribute__((noinline)) bool check_writes(uint32_t index, const KernelFamily& family,
                                               const StepView& view) {
+    uint64_t offset = 0;
     for (uint32_t o = 0; o < step_outputs_->size(); ++o) {
       const uint32_t t = step_outputs_->Get(o);
       for (uint32_t i = 0; i < format::count_of(step_inputs_); ++i) {
         const uint32_t input = step_inputs_->Get(i);
         if (!share_bytes(t, input)) continue;
         if (family.in_place != nullptr && are_same_bytes(t, input) && family.in_place(view, o, i)) continue;
-        if (family.part != nullptr && family.part(view, o, i, &part_offset_) && is_part(view, o, i)) continue;
+        if (family.part != nullptr && family.part(view, o, i, &offset) && is_part(view, o, i, offset))
+          continue;
         fail_step(index, family, t) << "output " << o << " overlaps input " << i << " in memory";
         return false;
       }
@@ -462,15 +464,15 @@ class Preparation {
     return false;
   }
 
-  // Whether one of the two lies exactly where it is a part of the other, at part_offset_. What a caller can
-  // bind is neither.
-  __attribute__((noinline)) bool is_part(const StepView& view, uint32_t o, uint32_t i) const {
+  // Whether one of the two lies exactly where it is a part of the other. What a caller can bind is neither.
+  __attribute__((noinline)) bool is_part(const StepView& view, uint32_t o, uint32_t i,
+                                         uint64_t offset) const {
     const Range output = range_of(view.step->outputs()->Get(o));
     const Range input = range_of(view.step->inputs()->Get(i));
     const bool output_is_part = output.size < input.size;
     const Range& part = output_is_part ? output : input;
     const Range& whole = output_is_part ? input : output;
-    return part.offset >= whole.offset && part.offset - whole.offset == part_offset_ &&
+    return part.offset >= whole.offset && part.offset - whole.offset == offset &&
            !is_bindable(view.step->outputs()->Get(o)) && !is_bindable(view.step->inputs()->Get(i));
   }
 
@@ -577,7 +579,6 @@ class Preparation {
   // Tensors of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   StepTensor* tensors_ = nullptr;  // all of the plan's, where there is memory for them
-  uint64_t part_offset_ = 0;       // what a family said when it was last asked; here to keep the stack short
   size_t described_bytes_ = 0;
   uint32_t tensors_before_room_ = 0;  // as many as there are, where kCascadeRoomBytes follow them
 };
