@@ -159,8 +159,8 @@ void add_pack_command(CLI::App& app) {
           ->add_option(
               "--max-ram", options->max_ram,
               "Bytes that a session with one thread may take, as 24K or 1M too: where it takes more, the "
-              "plan of --fuse memory stands in; where that takes more, nothing is written and the step "
-              "that takes most is named")
+              "plan of --fuse memory stands in, with cascades as fast as the limit permits; where that "
+              "takes more, nothing is written and the step that takes most is named")
           ->type_name("BYTES")
           ->transform(CLI::AsSizeValue(false).description(""))
           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48).description(""));

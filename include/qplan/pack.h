@@ -91,8 +91,9 @@ typedef struct qplan_pack_options {
   const struct qplan_custom_operator* const* custom_operators;
   uint64_t max_ram; /* bytes of a session with one thread that the plan may take, in all memory areas of the
                        target together, without memories of devices; 0: any. Where it takes more, the plan of
-                       QPLAN_FUSE_MEMORY stands in; where that does, too, it is an error that names the step
-                       which takes most. Distributed among areas a plan may take more than in one memory: that
+                       QPLAN_FUSE_MEMORY stands in, on processors of 32 bits with cascades as fast as the
+                       rest permits; where that takes more, too, it is an error that names the step which
+                       takes most. Distributed among areas a plan may take more than in one memory: that
                        is an error, too */
   uint32_t self_checks; /* runs, at most 64, whose checksums the plan holds for qplan_session_self_check: 4
                            bytes a step and run, and 4 a step for its constants. The packer runs the plan on

@@ -1,6 +1,7 @@
 #include "format/container.h"
 #include "format/text.h"
 #include "src/runtime/session.h"
+#include "src/runtime/strided_copy.h"
 
 namespace qplan {
 namespace {

@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/container.h"
 #include "format/memory_layout.h"
 #include "format/plan_view.h"
 #include "qplan/qplan.h"
@@ -271,20 +270,6 @@ void warn_of_other_arch(const Session& session);
                                        const DLTensor* tensor);
 [[nodiscard]] qplan_status write_input(Session* session, uint32_t index, const DLTensor* tensor);
 [[nodiscard]] qplan_status read_output(Session* session, uint32_t index, const DLTensor* tensor);
-
-// Copies between two arrangements of the same elements.
-
-// Strides in bytes, outermost first; any sign.
-struct Strides {
-  int64_t bytes[format::kMaxRank] = {};
-};
-
-// The strides of a packed row-major tensor.
-Strides packed_strides(const int64_t* extents, uint32_t rank, uint32_t element_bytes);
-
-// Elements may lie at any address. The two arrangements must not overlap unless both are packed.
-void strided_copy(void* to, const Strides& to_strides, const void* from, const Strides& from_strides,
-                  const int64_t* extents, uint32_t rank, uint32_t element_bytes);
 
 }  // namespace qplan
 

@@ -1,4 +1,4 @@
-#include "src/runtime/session.h"
+#include "src/runtime/strided_copy.h"
 
 #include <string.h>
 

@@ -103,8 +103,8 @@ struct ArgsField {
   bool is_signed;
   uint32_t alignment;  // its size, but of the first field of a struct within
 };
-// The symbol of libraries whose kernels read these arguments, and of what it was given its number for
-// (args_fields.cc).
+// The symbol of libraries whose kernels read these arguments, and the fingerprint of the arguments for which
+// it got its number (args_fields.cc).
 constexpr const char* kKernelsSymbol = "qplan_firmware_kernels_2";
 constexpr uint32_t kArgsFingerprint = 1332198691;
 // The fields of the family's arguments, in their order; empty for families that are not called directly.

@@ -3,6 +3,7 @@
 #include "format/container.h"
 #include "src/base/checked.h"
 #include "src/runtime/npu/client.h"
+#include "src/runtime/npu/status.h"
 
 namespace qplan {
 namespace {

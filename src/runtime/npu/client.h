@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "format/plan_view.h"
-#include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/status.h"
 #include "src/runtime/session.h"
 
 namespace qplan {

@@ -1,5 +1,5 @@
 // Compares what a program reads and writes with what a plan binds: when a session loads it, and while
-// packing; and the texts of drivers' status codes.
+// packing.
 #ifndef QPLAN_SRC_RUNTIME_NPU_SLOTS_H_
 #define QPLAN_SRC_RUNTIME_NPU_SLOTS_H_
 
@@ -9,15 +9,9 @@
 #include "format/text.h"
 #include "qplan/npu_driver.h"
 #include "src/base/error.h"
+#include "src/runtime/npu/status.h"
 
 namespace qplan {
-
-// The status codes of drivers, as messages write them.
-
-// "bus error"; of a number that only a later ABI names, of its class. "" of QPLAN_NPU_OK.
-const char* npu_status_text(qplan_npu_status status);
-// "E_BUS", for those who write drivers; "" of a number that this ABI does not name.
-const char* npu_status_name(qplan_npu_status status);
 
 // Enough for programs that have weights in many slots; a larger number from a driver is wrong.
 inline constexpr uint32_t kMaxProgramRegions = 65536;

@@ -1,4 +1,4 @@
-#include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/status.h"
 
 namespace qplan {
 

@@ -103,7 +103,7 @@ class Recording {
 // All loads of a job together: inputs may overlap each other, so that the size of the memory is no limit.
 constexpr uint64_t kMaxLoadedBytes = uint64_t{1} << 30;
 
-// The name after "target" in DIR/job.txt; "" where there is none, or no such file.
+// The name after "target" in DIR/job.txt; "" if the file names no target or does not exist.
 std::string job_target(const std::string& directory);
 
 class JobReader {

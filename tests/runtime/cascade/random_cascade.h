@@ -203,7 +203,8 @@ class CascadeBuilder {
   explicit CascadeBuilder(uint64_t seed) : random_(seed), is_signed_(random_.chance(0.5)) {}
 
   Random random_;
-  bool keeps_arguments_ = false;  // in scratch memory, on processors of 32 bits
+  // In scratch memory, on processors of 32 bits: those of all layers, or of one at a time.
+  bool keeps_arguments_ = false, binds_in_scratch_ = false;
 
  private:
   struct Tensor {
@@ -304,7 +305,8 @@ class CascadeBuilder {
       layers.push_back(step_table(layer, inputs, is_last ? layer.output : num_tensors + i));
       if (!is_last) tiles.push_back(tensor_table(tensors_[layer.output], 0));
     }
-    const auto params = format::CreateCascadeParamsDirect(builder_, &layers, &tiles, keeps_arguments_);
+    const auto params =
+        format::CreateCascadeParamsDirect(builder_, &layers, &tiles, keeps_arguments_, binds_in_scratch_);
     const std::vector<uint32_t> output = {layers_.back().output};
     const auto cascade =
         format::CreateKernelStepDirect(builder_, kKernel_chain, &cascade_inputs, &output,
@@ -338,6 +340,7 @@ class RandomCascade : public CascadeBuilder {
  public:
   explicit RandomCascade(uint64_t seed) : CascadeBuilder(seed) {
     keeps_arguments_ = seed % 2 != 0;
+    binds_in_scratch_ = seed % 4 == 2;
     // As images have, for each of the kinds of the first layer below; some images are a row, a column or a
     // pixel.
     const bool has_few_channels = seed / 6 % 2 == 1;

@@ -278,7 +278,7 @@ ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
 // The axes that input 1 names, of `data`.
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 
-// Operators of the caller's (op_custom.cc). Null where there is none of that name.
+// An operator of the caller's (op_custom.cc); null if none has that name.
 const qplan_custom_operator* find_custom(std::span<const qplan_custom_operator* const> operators,
                                          std::string_view name);
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);

@@ -9,6 +9,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/status.h"
 
 namespace qplan::target::external {
 namespace {
