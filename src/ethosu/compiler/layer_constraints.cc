@@ -22,7 +22,7 @@ Constraint dtypes(const std::string& prefix, bool takes_int16) {
   return {prefix + "dtype",
           takes_int16 ? "weights are int8 or uint8; input and output are int8 or uint8, or both int16"
                       : "input, output and weights are int8 or uint8",
-          kQuantizeInt8, [takes_int16](const Candidate& c) -> std::string {
+          kQuantizeTo8Bits, [takes_int16](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
             const bool are_8_bit = is_8_bit(layer.input_dtype) && is_8_bit(layer.output_dtype);
             const bool are_int16 = layer.input_dtype == ir::kInt16 && layer.output_dtype == ir::kInt16;
@@ -54,7 +54,7 @@ Constraint int16(const std::string& prefix) {
 
 Constraint layout(const std::string& prefix) {
   return {prefix + "layout", "activations are NHWC, weights OHWI, bias and scales along the channels",
-          kLeaveNoPassOut, [](const Candidate& c) -> std::string {
+          kRunThePasses, [](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
             if (!layer.is_canonical) return "layouts other than NHWC and OHWI";
             if (!layer.has_bias_on_last_axis) return "the bias is not along the channels";
@@ -229,10 +229,6 @@ Rows windowed(const std::string& prefix) {
 }
 
 }  // namespace
-
-void append(Rows* rows, Rows more) {
-  rows->insert(rows->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
 
 Rows conv2d_constraints() {
   const std::string prefix = "ethosu.conv2d.";

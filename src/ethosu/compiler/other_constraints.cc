@@ -14,7 +14,7 @@ using layer::is_8_bit;
 
 // All activations of the node have one 8-bit dtype. operands: how many of them are activations, 0: all.
 Constraint one_dtype(const std::string& prefix, const char* node, size_t operands) {
-  return {prefix + "dtype", "inputs and outputs are all int8, or all uint8", kQuantizeInt8,
+  return {prefix + "dtype", "inputs and outputs are all int8, or all uint8", kQuantizeTo8Bits,
           [=, name = std::string(node)](const Candidate& c) -> std::string {
             const ir::Node& found = name.empty() ? c.root() : *c.node(name);
             const ir::DType dtype = c.function().type(found.results[0]).dtype;
@@ -91,7 +91,7 @@ Constraint pool_window(const std::string& prefix, int64_t most_taps) {
 }
 
 Constraint pool_layout(const std::string& prefix) {
-  return {prefix + "layout", "NHWC", kLeaveNoPassOut, [](const Candidate& c) -> std::string {
+  return {prefix + "layout", "NHWC", kRunThePasses, [](const Candidate& c) -> std::string {
             return layer::has_canonical_layout(*c.node("pool")) ? "" : "a layout other than NHWC";
           }};
 }

@@ -1,17 +1,12 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <variant>
 
 #include "src/ethosu/compiler/region.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
-
-using target::RefusedNode;
-using target::RegionRefused;
 
 class Planner {
  public:
@@ -20,22 +15,15 @@ class Planner {
 
   RegionPlan run() {
     for (uint32_t p = 0; p < region_.params().size(); ++p) add_value(region_.params()[p]).param = p;
-    std::vector<RefusedNode> refused;
+    target::NodeAttempts attempts("ethosu.region.unit", kNothingToChange);
     for (node_ = 0; node_ < region_.nodes().size(); ++node_) {
-      try {
-        add_unit(read_node());
-      } catch (const RegionRefused& refusal) {
-        refused.insert(refused.end(), refusal.nodes().begin(), refusal.nodes().end());
-      } catch (const PackError& error) {
-        if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-        refused.push_back({node_, {"ethosu.region.unit", error.what(), "nothing to change in the model"}});
-      }
+      attempts.attempt(node_, [&] { add_unit(read_node()); });
       // Values of a refused node are known, so that the next ones are looked at.
       for (const ir::ValueId result : region_.nodes()[node_].results) {
         if (!index_.contains(result.index)) add_value(result);
       }
     }
-    if (!refused.empty()) throw RegionRefused(std::move(refused));
+    attempts.check();
     for (uint32_t o = 0; o < region_.outputs().size(); ++o) {
       RegionValue& value = result_.values[index_of(region_.outputs()[o])];
       if (value.is_border())
@@ -49,8 +37,10 @@ class Planner {
 
  private:
   const ir::Node& node() const { return region_.nodes()[node_]; }
-  [[noreturn]] void refuse(const char* id, std::string text) const {
-    throw RegionRefused(node_, {id, std::move(text), "nothing to change in the model"});
+  [[noreturn]] void refuse_constant() const {
+    throw target::RegionRefused(
+        node_, {"ethosu.region.constant", "it reads a constant where the device reads an activation",
+                kNothingToChange});
   }
 
   RegionValue& add_value(ir::ValueId id) {
@@ -65,33 +55,18 @@ class Planner {
   }
   size_t index_of(ir::ValueId id) const {
     const auto found = index_.find(id.index);
-    if (found == index_.end())
-      refuse("ethosu.region.constant", "it reads a constant where the device reads an activation");
+    if (found == index_.end()) refuse_constant();
     return found->second;
-  }
-
-  Unit read(const ir::Function& function, const std::string& row_name, ir::ValueId root) const {
-    const auto row = std::ranges::find(table_, row_name, &target::PatternRow::name);
-    if (row == table_.end()) refuse("ethosu.region.unit", cat("there is no compiler for ", row_name));
-    const pattern::Pre pre(function);
-    const auto matches = pattern::match(row->pattern, pre, pattern::PreValue{root});
-    if (!matches) throw PackError(QPLAN_INTERNAL, cat("ethosu: '", function.name(), "' is no ", row_name));
-    return rows()[static_cast<size_t>(row - table_.begin())].read(Candidate{pre, *matches});
   }
 
   // With inputs of the region's function.
   Unit read_node() const {
-    if (node().op != nullptr) return read(region_, std::string(node().op->name), node().results[0]);
-    const ir::Function* composite = module_.find(node().callee);
-    const ir::AttrValue* name = composite == nullptr ? nullptr : composite->attrs().find("Composite");
-    if (name == nullptr)
-      throw PackError(QPLAN_INTERNAL, cat("ethosu: '", node().callee, "' is no composite of the module"));
-    Unit unit = read(*composite, std::get<std::string>(*name), composite->outputs()[0]);
+    const target::MatchedNode match = target::match_node("ethosu", table_, module_, region_, node_);
+    Unit unit = rows()[match.row].read(match.candidate());
     for (ir::ValueId& input : unit.inputs) {
-      const auto param = std::ranges::find(composite->params(), input);
-      if (param == composite->params().end())
-        refuse("ethosu.region.constant", "it reads a constant where the device reads an activation");
-      input = node().operands[static_cast<size_t>(param - composite->params().begin())];
+      const std::optional<ir::ValueId> value = match.outer_value(input);
+      if (!value) refuse_constant();
+      input = *value;
     }
     return unit;
   }

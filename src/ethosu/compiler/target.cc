@@ -134,7 +134,7 @@ target::Target make(const target::TargetOptions& options, const std::optional<ta
     return compile_region(config, sram, module, region);
   };
   target.no_row_text = "has no exact sequence on this target";
-  target.no_row_hint = "nothing to change in the model";
+  target.no_row_hint = target::kNothingToChange;
   return target;
 }
 

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "src/base/checked.h"
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/isa/kernel.h"
 #include "src/packer/layer/quantized_layer.h"
@@ -20,8 +19,13 @@
 
 namespace qplan::ethosu::compiler {
 
+using target::append;
 using target::Candidate;
 using target::Constraint;
+using target::kNothingToChange;
+using target::kQuantizeTo8Bits;
+using target::kRunThePasses;
+using target::product;
 using Rows = std::vector<Constraint>;
 
 // A tensor as an image: its last three axes. nullopt unless all axes before them have one element.
@@ -201,13 +205,7 @@ bool choose_block_extent(const Config& config, Kernel* kernel);
 
 // ---- what rows of several composites share
 
-inline constexpr const char* kNothingToChange = "nothing to change in the model";
-inline constexpr const char* kQuantizeInt8 = "quantise the model to 8-bit integers";
-inline constexpr const char* kLeaveNoPassOut =
-    "the packer's passes bring models into this form; do not skip any of them";
 inline constexpr int64_t kMaxExtent = 65536;
-
-void append(Rows* rows, Rows more);
 
 // A node without weights, by its name in the pattern ("": the root), whose first operands are activations (0:
 // all): one 8-bit dtype, images, no constants.
@@ -216,17 +214,6 @@ Rows activation_rows(const std::string& prefix, const char* node, size_t operand
 Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last);
 // Whether they are one number each.
 bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last);
-
-// Saturating product of extents.
-template <typename... Factors>
-int64_t product(Factors... factors) {
-  int64_t result = 1;
-  const auto times = [&](int64_t factor) {
-    if (!checked_mul(result, factor, &result)) result = INT64_MAX;
-  };
-  (times(factors), ...);
-  return result;
-}
 
 // ---- constraints, by composite
 Rows conv2d_constraints();

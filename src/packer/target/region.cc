@@ -1,8 +1,10 @@
 #include "src/packer/target/region.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <variant>
 
 #include "format/plan_view.h"
 #include "src/base/checked.h"
@@ -78,6 +80,54 @@ class RegionChecker {
 
 void check_region(const Target& target, const ir::Function& function, const CompiledRegion& region) {
   RegionChecker(target, function, region).run();
+}
+
+bool NodeAttempts::attempt(uint32_t node, const std::function<void()>& run) {
+  try {
+    run();
+    return true;
+  } catch (const RegionRefused& refusal) {
+    refused_.insert(refused_.end(), refusal.nodes().begin(), refusal.nodes().end());
+  } catch (const PackError& error) {
+    if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
+    refused_.push_back({node, {id_, error.what(), hint_}});
+  }
+  return false;
+}
+
+void NodeAttempts::check() {
+  if (!refused_.empty()) throw RegionRefused(std::move(refused_));
+}
+
+MatchedNode match_node(std::string_view target, std::span<const PatternRow> table, const ir::Module& module,
+                       const ir::Function& region, uint32_t n) {
+  const ir::Node& node = region.nodes()[n];
+  const ir::Function* const function = node.op != nullptr ? &region : module.find(node.callee);
+  std::string name;
+  if (node.op != nullptr) {
+    name = node.op->name;
+  } else {
+    const ir::AttrValue* composite = function == nullptr ? nullptr : function->attrs().find("Composite");
+    if (composite == nullptr)
+      throw PackError(QPLAN_INTERNAL, cat(target, ": '", node.callee, "' is no composite of the module"));
+    name = std::get<std::string>(*composite);
+  }
+  const auto row = std::ranges::find(table, name, &PatternRow::name);
+  if (row == table.end())
+    throw RegionRefused(
+        n, {cat(target, ".region.unit"), cat("there is no compiler for ", name), kNothingToChange});
+  pattern::Pre pre(*function);
+  const ir::ValueId root = node.op != nullptr ? node.results[0] : function->outputs()[0];
+  std::optional<pattern::Matches> matches = pattern::match(row->pattern, pre, pattern::PreValue{root});
+  if (!matches) throw PackError(QPLAN_INTERNAL, cat(target, ": '", function->name(), "' is no ", name));
+  return {static_cast<size_t>(row - table.begin()), node, *function, std::move(pre), *std::move(matches)};
+}
+
+std::optional<ir::ValueId> MatchedNode::outer_value(ir::ValueId value) const {
+  if (node.op != nullptr) return value;
+  const auto param = std::ranges::find(function.params(), value);
+  if (param == function.params().end()) return std::nullopt;
+  return node.operands[static_cast<size_t>(param - function.params().begin())];
 }
 
 std::optional<uint64_t> end_of_elements(const Arrangement& arrangement, const ir::TensorType& type) {

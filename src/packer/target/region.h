@@ -4,8 +4,11 @@
 #define QPLAN_SRC_PACKER_TARGET_REGION_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,6 +108,40 @@ class RegionRefused : public PackError {
  private:
   std::vector<RefusedNode> nodes_;
 };
+
+// Attempts at the nodes of a region. A refusal of one node is kept, and the next node is tried.
+class NodeAttempts {
+ public:
+  // The reason where a unit does not fit: its id, and what the user may do.
+  NodeAttempts(std::string id, std::string hint) : id_(std::move(id)), hint_(std::move(hint)) {}
+
+  // False: refused, by RegionRefused or by a PackError (QPLAN_MODEL_UNSUPPORTED), for a unit that does not
+  // fit.
+  bool attempt(uint32_t node, const std::function<void()>& run);
+  // RegionRefused with all of them, where there are some.
+  void check();
+
+ private:
+  std::string id_, hint_;
+  std::vector<RefusedNode> refused_;
+};
+
+// A node of a region's function as the row of the target's table that takes it matches it: in the function of
+// the composite that it calls, or by itself.
+struct MatchedNode {
+  size_t row = 0;  // of the table
+  const ir::Node& node;
+  const ir::Function& function;
+  pattern::Pre pre;
+  pattern::Matches matches;
+
+  Candidate candidate() const { return {pre, matches}; }
+  // The value of the region's function that a value of the match is; nullopt: a constant of the composite.
+  std::optional<ir::ValueId> outer_value(ir::ValueId value) const;
+};
+// target: for messages. RegionRefused (<target>.region.unit) where the table has no row.
+MatchedNode match_node(std::string_view target, std::span<const PatternRow> table, const ir::Module& module,
+                       const ir::Function& region, uint32_t node);
 
 }  // namespace qplan::target
 

@@ -1,6 +1,7 @@
 #include "src/packer/target/target.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "src/base/checked.h"
@@ -35,6 +36,11 @@ uint64_t operator_cycles(const Candidate& candidate, const DeviceCosts& costs) {
 }
 
 }  // namespace
+
+void append(std::vector<Constraint>* constraints, std::vector<Constraint> more) {
+  constraints->insert(constraints->end(), std::make_move_iterator(more.begin()),
+                      std::make_move_iterator(more.end()));
+}
 
 const ir::Node* Candidate::node(std::string_view name) const {
   const auto value = matches.find(name);

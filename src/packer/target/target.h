@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "qplan/npu_target.h"
+#include "src/base/checked.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/pattern/pattern.h"
@@ -40,6 +41,12 @@ struct ConstraintOn {
   // What stands against it, with the actual value and the limit; empty: it holds.
   std::function<std::string(const Match&)> violation;
 };
+
+// Hints of conditions that several targets have.
+inline constexpr const char* kNothingToChange = "nothing to change in the model";
+inline constexpr const char* kQuantizeTo8Bits = "quantise the model to 8-bit integers";
+inline constexpr const char* kRunThePasses =
+    "the packer's passes bring models into this form; do not skip any of them";
 
 // All reasons against a match, in the order of the constraints; empty: the target takes it.
 template <typename Match>
@@ -101,6 +108,17 @@ struct Candidate {
 
 // One condition of a pattern. Its `violation` is null where the row judges.
 using Constraint = ConstraintOn<Candidate>;
+void append(std::vector<Constraint>* constraints, std::vector<Constraint> more);
+// Saturating product of extents.
+template <typename... Factors>
+int64_t product(Factors... factors) {
+  int64_t result = 1;
+  const auto times = [&](int64_t factor) {
+    if (!checked_mul(result, factor, &result)) result = INT64_MAX;
+  };
+  (times(factors), ...);
+  return result;
+}
 
 struct PatternRow {
   // The name of the composite ("qplan.qconv2d"), whose nodes become a function of their own, or of an

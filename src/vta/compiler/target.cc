@@ -135,7 +135,7 @@ target::Target make_target(const Config& config) {
     return compile_region(config, module, region);
   };
   target.no_row_text = "has no exact sequence on this target";
-  target.no_row_hint = "nothing to change in the model";
+  target.no_row_hint = target::kNothingToChange;
   return target;
 }
 

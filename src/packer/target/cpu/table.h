@@ -15,10 +15,6 @@ namespace qplan::target::cpu {
 
 // Conditions that several lowerings have. A lowering runs only where all of its row's conditions hold, so
 // that it reads what it needs without checking again.
-inline constexpr const char* kNothingToChange = "nothing to change in the model";
-inline constexpr const char* kQuantizeTo8Bits = "quantise the model to 8-bit integers";
-inline constexpr const char* kRunThePasses =
-    "the packer's passes bring models into this form; do not skip any of them";
 inline constexpr const char* kMakeConstant = "run the model through a constant folder or bind it with --bind";
 inline constexpr const char* kChooseScales =
     "quantise the model with other scales; where they are not constants, run it through a constant folder or "

@@ -20,7 +20,7 @@ int64_t no_weight_bytes(const Candidate&) { return 0; }
 
 // The result of the node captured as `op` has 8 bits; "" means the last node.
 Constraint one_dtype(const std::string& prefix, const std::string& op = "") {
-  return {prefix + "dtype", "int8 or uint8", kQuantizeInt8, [op](const Candidate& c) -> std::string {
+  return {prefix + "dtype", "int8 or uint8", kQuantizeTo8Bits, [op](const Candidate& c) -> std::string {
             const ir::Node& node = op.empty() ? c.root() : *c.node(op);
             const ir::DType dtype = c.function().type(node.results[0]).dtype;
             return is_8_bit(dtype) ? "" : cat(dtype, ", expected int8 or uint8");
@@ -28,7 +28,7 @@ Constraint one_dtype(const std::string& prefix, const std::string& op = "") {
 }
 
 Constraint pool_layout(const std::string& prefix) {
-  return {prefix + "layout", "NHWC", kLeaveNoPassOut, [](const Candidate& c) -> std::string {
+  return {prefix + "layout", "NHWC", kRunThePasses, [](const Candidate& c) -> std::string {
             return layer::has_canonical_layout(*c.node("pool")) ? "" : "a layout other than NHWC";
           }};
 }
@@ -57,7 +57,7 @@ constexpr int64_t kTfl2WorkingSet = 12;
 Rows add_constraints(const Config& config) {
   const std::string prefix = "vta.add.";
   Rows rows;
-  rows.push_back({prefix + "dtype", "both inputs and the output are int8, or all are uint8", kQuantizeInt8,
+  rows.push_back({prefix + "dtype", "both inputs and the output are int8, or all are uint8", kQuantizeTo8Bits,
                   [](const Candidate& c) -> std::string {
                     const ir::Node& sum = *c.node("sum");
                     const ir::DType lhs = c.function().type(sum.operands[0]).dtype;
@@ -209,7 +209,7 @@ Rows reshape_constraints(const Config& /*config*/) {
           {"vta.reshape.channels",
            cat("as many channels (the last axis) before as after, or multiples of ", kBlock,
                " both times: then no byte moves on the device"),
-           "nothing to change in the model", [](const Candidate& c) -> std::string {
+           kNothingToChange, [](const Candidate& c) -> std::string {
              const UnitActivation from = activation(c, c.root().operands[0]);
              const UnitActivation to = activation(c, c.root().results[0]);
              if (lie_alike(from, to)) return "";

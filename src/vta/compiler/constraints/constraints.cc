@@ -1,7 +1,6 @@
 #include "src/vta/compiler/constraints/constraints.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -12,10 +11,6 @@ Geometry geometry_of(const Candidate& c) {
   if (const ir::Node* mean = c.node("mean")) return layer::mean_geometry(c.function(), *mean);
   if (const ir::Node* pool = c.node("pool")) return layer::pool_geometry(c.function(), *pool);
   return c.layer().geometry;
-}
-
-void append(Rows* rows, Rows more) {
-  rows->insert(rows->end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 Constraint batch(const std::string& prefix) {

@@ -10,14 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "src/base/checked.h"
 #include "src/packer/target/target.h"
 #include "src/vta/compiler/streams/layout.h"
 
 namespace qplan::vta::compiler {
 
+using target::append;
 using target::Candidate;
 using target::Constraint;
+using target::kNothingToChange;
+using target::kQuantizeTo8Bits;
+using target::kRunThePasses;
+using target::product;
 using Rows = std::vector<Constraint>;
 
 Rows conv2d_constraints(const Config& config);
@@ -35,28 +39,11 @@ Rows reshape_constraints(const Config& config);
 
 // ---- what rows of several composites share
 
-inline constexpr const char* kNothingToChange = "nothing to change in the model";
-inline constexpr const char* kQuantizeInt8 = "quantise the model to 8-bit integers";
 inline constexpr const char* kOtherMemories = "a configuration with larger memories takes it";
-inline constexpr const char* kLeaveNoPassOut =
-    "the packer's passes bring models into this form; do not skip any of them";
 
 // The geometry of "product", "pool" or "mean". With an nn.pad before the layer, the input is the pad's
 // result.
 Geometry geometry_of(const Candidate& candidate);
-
-void append(Rows* rows, Rows more);
-
-// Saturating product of extents.
-template <typename... Factors>
-int64_t product(Factors... factors) {
-  int64_t result = 1;
-  const auto times = [&](int64_t factor) {
-    if (!checked_mul(result, factor, &result)) result = INT64_MAX;
-  };
-  (times(factors), ...);
-  return result;
-}
 
 // prefix: "vta.conv2d."
 Constraint batch(const std::string& prefix);

@@ -14,7 +14,7 @@ using layer::is_8_bit;
 using layer::QuantizedLayer;
 
 Constraint dtypes(const std::string& prefix) {
-  return {prefix + "dtype", "input, weights and output are int8 or uint8", kQuantizeInt8,
+  return {prefix + "dtype", "input, weights and output are int8 or uint8", kQuantizeTo8Bits,
           [](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
             const bool leaves = layer.nodes.requantize != nullptr;
@@ -29,7 +29,7 @@ Constraint dtypes(const std::string& prefix) {
 
 Constraint layout(const std::string& prefix) {
   return {prefix + "layout", "activations are NHWC, weights OHWI, bias and scales along the channels",
-          kLeaveNoPassOut, [](const Candidate& c) -> std::string {
+          kRunThePasses, [](const Candidate& c) -> std::string {
             const QuantizedLayer& layer = c.layer();
             if (!layer.is_canonical) return "layouts other than NHWC and OHWI";
             if (!layer.has_bias_on_last_axis) return "the bias is not along the channels";

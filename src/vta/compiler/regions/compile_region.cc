@@ -218,9 +218,10 @@ class RegionCompiler {
     target::UnitCycles& cycles = result_.units.emplace_back();
     cycles.name = unit.plan.name;
     if (unit.plan.compile) {
-      if (auto compiled = attempts_.attempt(unit.node, [&] { return compile(unit); })) {
-        cycles.alu_instructions_per_tile = static_cast<uint64_t>(compiled->alu_instructions_per_tile);
-        join(unit, *std::move(compiled));
+      CompiledUnit compiled;
+      if (attempts_.attempt(unit.node, [&] { compiled = compile(unit); })) {
+        cycles.alu_instructions_per_tile = static_cast<uint64_t>(compiled.alu_instructions_per_tile);
+        join(unit, std::move(compiled));
       }
     }
     ends_.push_back(joiner_.size());
@@ -266,7 +267,7 @@ class RegionCompiler {
   std::map<std::pair<RegionKind, std::string>, size_t> carried_;
   StreamJoiner joiner_;
   std::vector<size_t> ends_;  // instructions when each unit was joined
-  NodeAttempts attempts_{"use a configuration with larger memories"};
+  NodeAttempts attempts_{"vta.region.unit", "use a configuration with larger memories"};
   CompiledRegion result_;
 };
 

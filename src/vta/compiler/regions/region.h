@@ -22,7 +22,7 @@ namespace qplan::vta::compiler {
 
 using target::Arrangement;
 using target::CompiledRegion;
-using target::RefusedNode;
+using target::NodeAttempts;
 using target::RegionRefused;
 
 // A parameter of the region's function or a result of one of its nodes.
@@ -51,37 +51,6 @@ struct RegionUnit {
   UnitPlan plan;
   std::vector<size_t> inputs;  // values, one for each of plan.inputs
   size_t output = 0;
-};
-
-// Attempts at the nodes of a region. A refusal of one node is kept, and the next node is tried: the partition
-// places the whole model again after each list of refusals.
-class NodeAttempts {
- public:
-  // hint: what the user may do about a unit that does not fit.
-  explicit NodeAttempts(std::string hint) : hint_(std::move(hint)) {}
-
-  // nullopt: refused, by RegionRefused or by a PackError (QPLAN_MODEL_UNSUPPORTED), which counts as
-  // vta.region.unit.
-  template <typename Make>
-  auto attempt(uint32_t node, const Make& make) -> std::optional<decltype(make())> {
-    try {
-      return make();
-    } catch (const RegionRefused& refusal) {
-      refused_.insert(refused_.end(), refusal.nodes().begin(), refusal.nodes().end());
-    } catch (const PackError& error) {
-      if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-      refused_.push_back({node, {"vta.region.unit", error.what(), hint_}});
-    }
-    return std::nullopt;
-  }
-  // RegionRefused with all of them, where there are some.
-  void check() {
-    if (!refused_.empty()) throw RegionRefused(std::move(refused_));
-  }
-
- private:
-  std::string hint_;
-  std::vector<RefusedNode> refused_;
 };
 
 struct RegionPlan {

@@ -2,11 +2,9 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/region.h"
 #include "src/vta/compiler/regions/region.h"
 #include "src/vta/compiler/target.h"
@@ -21,12 +19,12 @@ class Planner {
 
   RegionPlan run() {
     for (uint32_t p = 0; p < region_.params().size(); ++p) add_value(region_.params()[p]).param = p;
-    std::vector<std::optional<UnitPlan>> plans;
-    NodeAttempts attempts("nothing to change in the model");
+    std::vector<UnitPlan> plans;
+    NodeAttempts attempts("vta.region.unit", target::kNothingToChange);
     for (node_ = 0; node_ < region_.nodes().size(); ++node_)
-      plans.push_back(attempts.attempt(node_, [&] { return read_node(); }));
+      attempts.attempt(node_, [&] { plans.push_back(read_node()); });
     attempts.check();
-    for (node_ = 0; node_ < region_.nodes().size(); ++node_) add_unit(*std::move(plans[node_]));
+    for (node_ = 0; node_ < region_.nodes().size(); ++node_) add_unit(std::move(plans[node_]));
     for (uint32_t o = 0; o < region_.outputs().size(); ++o) {
       RegionValue& value = result_.values[index_of(region_.outputs()[o])];
       if (value.param || value.output)
@@ -47,7 +45,7 @@ class Planner {
   // What is neither a parameter nor a result.
   [[noreturn]] void refuse_constant() const {
     refuse("vta.region.constant", "it reads a constant where the device reads an activation",
-           "nothing to change in the model");
+           target::kNothingToChange);
   }
 
   RegionValue& add_value(ir::ValueId id) {
@@ -66,29 +64,14 @@ class Planner {
     return it->second;
   }
 
-  // The node as its row matches it, in a composite's function or by itself.
-  UnitPlan read(const ir::Function& function, const std::string& row_name, ir::ValueId root) const {
-    const auto row = std::ranges::find(table_, row_name, &target::PatternRow::name);
-    if (row == table_.end())
-      refuse("vta.region.unit", cat("there is no compiler for ", row_name), "nothing to change in the model");
-    const pattern::Pre pre(function);
-    const auto matches = pattern::match(row->pattern, pre, pattern::PreValue{root});
-    if (!matches) throw PackError(QPLAN_INTERNAL, cat("vta: '", function.name(), "' is no ", row_name));
-    return rows()[static_cast<size_t>(row - table_.begin())].read(Candidate{pre, *matches});
-  }
-
   // With inputs of the region's function.
   UnitPlan read_node() const {
-    if (node().op != nullptr) return read(region_, node().op->name, node().results[0]);
-    const ir::Function* composite = module_.find(node().callee);
-    const ir::AttrValue* name = composite == nullptr ? nullptr : composite->attrs().find("Composite");
-    if (name == nullptr)
-      throw PackError(QPLAN_INTERNAL, cat("vta: '", node().callee, "' is no composite of the module"));
-    UnitPlan plan = read(*composite, std::get<std::string>(*name), composite->outputs()[0]);
+    const target::MatchedNode match = target::match_node("vta", table_, module_, region_, node_);
+    UnitPlan plan = rows()[match.row].read(match.candidate());
     for (UnitActivation& input : plan.inputs) {
-      const auto param = std::ranges::find(composite->params(), input.value);
-      if (param == composite->params().end()) refuse_constant();
-      input.value = node().operands[static_cast<size_t>(param - composite->params().begin())];
+      const std::optional<ir::ValueId> value = match.outer_value(input.value);
+      if (!value) refuse_constant();
+      input.value = *value;
     }
     return plan;
   }
@@ -130,7 +113,7 @@ class Planner {
       refuse("vta.region.layout",
              cat("it reads '", value->name, "' as ", input.h, " x ", input.w, " x ", input.channels,
                  ", on the device it is stored as ", layout.h, " x ", layout.w, " x ", layout.channels),
-             "nothing to change in the model");
+             target::kNothingToChange);
     }
     const Border& needed = input.needed;
     if (needed.top + needed.left + needed.bottom + needed.right == 0) return;
@@ -169,7 +152,7 @@ class Planner {
       refuse("vta.region.layout",
              cat("it makes ", to.h, " x ", to.w, " x ", to.channels, " of ", from.h, " x ", from.w, " x ",
                  from.channels, ", around which there is a border for a reader that pads"),
-             "nothing to change in the model");
+             target::kNothingToChange);
     }
     widen(&value->layout, from.top, from.left, from.bottom, from.right);
     value->border_value = root.border_value;
@@ -188,7 +171,7 @@ class Planner {
         refuse("vta.region.rename",
                cat("'", value.name, "' and '", known.name,
                    "' are the same bytes on the device, outside of the region they are two tensors"),
-               "nothing to change in the model");
+               target::kNothingToChange);
       }
       owner[value.storage] = v;
     }
@@ -208,7 +191,7 @@ class Planner {
       refuse("vta.region.border_value",
              cat("it pads '", value->name, "' with ", *border_value + flip, ", another reader with ",
                  *value->border_value + flip, "; a value has one border"),
-             "nothing to change in the model");
+             target::kNothingToChange);
     }
     if (border_value) value->border_value = border_value;
   }
