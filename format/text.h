@@ -1,4 +1,4 @@
-// Text without stdio: comparison, and pieces of error texts that come from untrusted bytes.
+// Text without stdio: comparison, names of kernels, and pieces of error texts that come from untrusted bytes.
 #ifndef QPLAN_FORMAT_TEXT_H_
 #define QPLAN_FORMAT_TEXT_H_
 
@@ -36,6 +36,19 @@ Error& operator<<(Error& error, Extents shape);
 inline bool same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
   return *a == *b;
+}
+
+// "conv2d"; `unknown` where this build does not know the kernel.
+constexpr const char* kernel_name(uint16_t kernel, const char* unknown) {
+  switch (kernel) {
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  case id:                                                       \
+    return #family;
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+    default:
+      return unknown;
+  }
 }
 
 }  // namespace qplan::format

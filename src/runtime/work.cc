@@ -8,18 +8,6 @@ namespace {
 
 using format::Named;
 
-const char* kernel_name(uint16_t kernel) {
-  switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
-  case id:                                                       \
-    return #family;
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
-    default:
-      return "unknown to this build";
-  }
-}
-
 // What follows "<name>: " in text, or all of it.
 const char* after_prefix(const char* text, const char* name) {
   const char* at = text;
@@ -35,7 +23,8 @@ const KernelFamily* find_family(const format::PlanView& plan, uint32_t index, ui
   if (family == nullptr) {
     error->set(QPLAN_KERNEL_MISSING, static_cast<int32_t>(index))
         << "session: step " << index << Named{plan.step_name(index)} << " needs kernel " << uint32_t{kernel}
-        << " (" << kernel_name(kernel) << "), which is not in the kernel set";
+        << " (" << format::kernel_name(kernel, "unknown to this build")
+        << "), which is not in the kernel set";
   }
   return family;
 }

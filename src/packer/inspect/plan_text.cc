@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "format/container.h"
+#include "format/text.h"
 #include "qplan/npu_op.h"
 #include "src/base/listing.h"
 #include "src/base/printable.h"
@@ -23,15 +24,8 @@ PlanReader::PlanReader(std::span<const uint8_t> bytes) {
 }
 
 std::string kernel_name(uint16_t kernel) {
-  switch (kernel) {
-#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
-  case id:                                                       \
-    return #family;
-#include "format/kernels.def"
-#undef QPLAN_KERNEL
-    default:
-      return "kernel " + std::to_string(kernel);
-  }
+  const char* const name = format::kernel_name(kernel, nullptr);
+  return name != nullptr ? name : "kernel " + std::to_string(kernel);
 }
 
 std::string shape_text(const format::Tensor& tensor) {
