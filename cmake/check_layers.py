@@ -38,7 +38,7 @@ LAYERS = [
     ("kernels/family", r"^kernels/", ["kernels/contract", "kernels/numeric", "base"]),
     ("vta/isa", r"^src/vta/isa/", ["include", "base"]),
     ("host/trace_events", r"^src/host/trace_events\.h$", []),
-    ("vta/sim", r"^src/vta/(sim|sim_library)/", ["include", "vta/isa", "kernels/numeric", "host/trace_events"]),
+    ("vta/sim", r"^src/vta/(sim|sim_library)/", ["include", "vta/isa", "kernels/numeric", "host/trace_events", "base"]),
     ("ethosu/isa", r"^src/ethosu/isa/", ["include", "base"]),
     # The books of a simulated device (buffers, scripts of faults, files of jobs) are those of VTA's simulator.
     ("ethosu/sim", r"^src/ethosu/sim/", ["include", "ethosu/isa", "vta/sim"]),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/checked.h"
+#include "src/base/random.h"
 #include "src/packer/memory/lifetimes.h"
 
 namespace qplan::memory {
@@ -16,21 +17,6 @@ namespace {
 constexpr size_t kMaxPairs = 4'000'000;
 // Bounds the time of hill climbing on large graphs: buffers and pairs visited.
 constexpr uint64_t kMaxWork = 60'000'000;
-
-// SplitMix64: the same numbers on every machine.
-class Random {
- public:
-  uint32_t below(size_t limit) {
-    state_ += 0x9e3779b97f4a7c15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return static_cast<uint32_t>((z ^ (z >> 31)) % limit);
-  }
-
- private:
-  uint64_t state_ = 0;
-};
 
 using Order = std::vector<uint32_t>;
 constexpr uint64_t kOrders = 4;  // tried before hill climbing
@@ -171,7 +157,7 @@ class HillClimb {
   // Picks a neighbour, or a neighbour's neighbour: one of the buffers that block it.
   uint32_t pick_near(uint32_t buffer) {
     uint32_t near = buffer;
-    const uint32_t hops = 1 + random_.below(2);
+    const uint64_t hops = 1 + random_.below(2);
     for (uint32_t hop = 0; hop < hops; ++hop) {
       const std::span<const uint32_t> neighbours = conflicts_.of(near);
       if (neighbours.empty()) break;
@@ -193,7 +179,7 @@ class HillClimb {
   std::vector<uint32_t> candidates_;
   uint64_t current_ = 0;
   Placement& best_;
-  Random random_;
+  SplitMix64 random_{0};
 };
 
 uint64_t peak_of(std::span<const Buffer> buffers, const std::vector<uint64_t>& offsets, uint64_t alignment) {

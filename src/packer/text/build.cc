@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/base/checked.h"
+#include "src/base/random.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
@@ -17,27 +18,20 @@ namespace {
 constexpr double kWeightSteps = 100;
 constexpr double kBiasSteps = 1000;
 
-// SplitMix64: each state gives one well-mixed number.
+// Numbers from a seed and the name of what they are for.
 class Generator {
  public:
-  Generator(uint64_t seed, std::string_view name) : state_(seed) {
-    for (const char c : name) state_ = next() ^ static_cast<unsigned char>(c);
-  }
-  uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    uint64_t z = state_;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+  Generator(uint64_t seed, std::string_view name) : random_(seed) {
+    for (const char c : name) random_ = SplitMix64(random_.next() ^ static_cast<unsigned char>(c));
   }
   int64_t integer(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
+    return low + static_cast<int64_t>(random_.below(static_cast<uint64_t>(high - low + 1)));
   }
   // A multiple of 2^-20 in [-1, 1].
   double unit() { return static_cast<double>(integer(-(1 << 20), 1 << 20)) / (1 << 20); }
 
  private:
-  uint64_t state_;
+  SplitMix64 random_;
 };
 
 // qnn.quantize of a weight: what it makes of the elements sets their range.

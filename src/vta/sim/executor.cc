@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "src/base/random.h"
 #include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
@@ -34,7 +35,7 @@ class Order {
   }
 
  private:
-  Random random_;
+  SplitMix64 random_;
   uint32_t which_;
 };
 

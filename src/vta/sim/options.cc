@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "src/base/random.h"
 #include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
@@ -237,7 +238,7 @@ bool random_fault(uint64_t seed, uint32_t percent, uint64_t job, uint64_t num_in
   constexpr FaultKind kNoticed[] = {
       FaultKind::kHang,    FaultKind::kBusError,      FaultKind::kIllegalInstruction,
       FaultKind::kBitFlip, FaultKind::kLostInterrupt, FaultKind::kLateInterrupt};
-  Random random(seed + job * 0x632be59bd9b4e019);
+  SplitMix64 random(seed + job * 0x632be59bd9b4e019);
   if (random.below(100) >= percent) return false;
   *rule = FaultRule();
   rule->kind = kNoticed[random.below(std::size(kNoticed))];
