@@ -44,30 +44,15 @@ std::vector<Constraint> pool_constraints(const std::string& prefix) {
   return {operand_is_quantized(prefix, 0), nhwc(prefix), no_dilation(prefix)};
 }
 
-struct AverageOperands {
-  float input_scale;
-  int32_t input_zero_point;
-  float output_scale;
-  int32_t output_zero_point;
-};
-
-AverageOperands read_average(const Lowering& lowering, const ir::Node& node) {
-  return {lowering.scale(node.operands[unary::kInputScale], "the input's scale"),
-          lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point"),
-          lowering.scale(node.operands[unary::kOutputScale], "the output's scale"),
-          lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point")};
-}
-
 bool averages_in_float(const ir::Node& node) {
   return op::attr_string(node, "contract") == contract_name(format::Contract_F32E);
 }
 
 void check_average(const Matched& match) {
   const ir::Node& node = *node_of(match);
-  const AverageOperands operands = read_average(match.lowering, node);
+  const UnaryScales scales = read_unary_scales(match.lowering, node);
   if (averages_in_float(node)) return;
-  if (operands.input_scale != operands.output_scale ||
-      operands.input_zero_point != operands.output_zero_point) {
+  if (scales.input != scales.output || scales.input_zero_point != scales.output_zero_point) {
     refuse("input and output have different scales or zero points; the kernel needs equal ones");
   }
 }
@@ -95,11 +80,11 @@ void lower_avg_pool2d(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   Pool2dParams params = {.contract = contract_of(node, kPoolContracts)};
   if (params.contract == format::Contract_F32E) {
-    const AverageOperands operands = read_average(lowering, node);
-    params.input_scale = operands.input_scale;
-    params.input_zero_point = operands.input_zero_point;
-    params.output_scale = operands.output_scale;
-    params.output_zero_point = operands.output_zero_point;
+    const UnaryScales scales = read_unary_scales(lowering, node);
+    params.input_scale = scales.input;
+    params.input_zero_point = scales.input_zero_point;
+    params.output_scale = scales.output;
+    params.output_zero_point = scales.output_zero_point;
     params.count_include_pad = op::attr_bool(node, "count_include_pad");
   }
   add_pool_step(lowering, sequence, kKernel_avg_pool2d, params);
@@ -129,14 +114,11 @@ void lower_resize_bilinear(Lowering& lowering, const NodeSequence& sequence) {
   const std::string& mode = op::attr_string(node, "coordinate_transformation_mode");
   // TFLite interpolates uint8 in float32 and int8 in integers.
   const bool in_float = lowering.type(node.operands[0]).dtype == ir::kUint8;
-  ProgramStep step = make_step(kKernel_resize_bilinear, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params =
+  add_unary_step(
+      lowering, kKernel_resize_bilinear, node,
       ResizeBilinearParams{.rule = in_float ? format::ResizeRule_TFL_FLOAT : format::ResizeRule_TFL_INTEGER,
                            .align_corners = mode == "align_corners",
-                           .half_pixel_centers = mode == "half_pixel"};
-  lowering.add_step(std::move(step));
+                           .half_pixel_centers = mode == "half_pixel"});
 }
 
 }  // namespace

@@ -83,11 +83,8 @@ std::vector<Constraint> constraints_of_pad() {
 
 void lower_pad(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  ProgramStep step = make_step(kKernel_pad, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = PadParams{.before = pad_before(node), .value = pad_fill(lowering, node)};
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_pad, node,
+                 PadParams{.before = pad_before(node), .value = pad_fill(lowering, node)});
 }
 
 NodeSequence match_transpose(const Lowering& lowering, uint32_t node) {
@@ -96,11 +93,8 @@ NodeSequence match_transpose(const Lowering& lowering, uint32_t node) {
 
 void lower_transpose(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  ProgramStep step = make_step(kKernel_transpose, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = TransposeParams{.permutation = to_uint32(op::attr_ints(node, "axes"))};
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_transpose, node,
+                 TransposeParams{.permutation = to_uint32(op::attr_ints(node, "axes"))});
 }
 
 NodeSequence match_reshape(const Lowering& lowering, uint32_t node) {
@@ -109,11 +103,7 @@ NodeSequence match_reshape(const Lowering& lowering, uint32_t node) {
 
 void lower_reshape(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  ProgramStep step = make_step(kKernel_copy, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = NoParams{};
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_copy, node, NoParams{});
 }
 
 }  // namespace

@@ -217,16 +217,13 @@ NodeSequence match_clip_of_int16(const Lowering& lowering, uint32_t node) {
 void lower_clip_of_int16(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const Clamp clamp = clip_clamp(node, ir::kInt16);
-  ProgramStep step = make_step(kKernel_requantize, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = RequantizeParams{.contract = format::Contract_TFL2,
-                                 .multiplier = 1 << 30,
-                                 .shift = 1,
-                                 .clamp_min = clamp.min,
-                                 .clamp_max = clamp.max,
-                                 .float_epilogues = {}};
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_requantize, node,
+                 RequantizeParams{.contract = format::Contract_TFL2,
+                                  .multiplier = 1 << 30,
+                                  .shift = 1,
+                                  .clamp_min = clamp.min,
+                                  .clamp_max = clamp.max,
+                                  .float_epilogues = {}});
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 #include "kernels/l2_normalization/l2_normalization.h"
 #include "kernels/mean/mean.h"
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/requantize.h"
+#include "kernels/numeric/wide_functions.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/operands.h"
@@ -86,12 +86,8 @@ std::vector<Constraint> constraints_of_mean() {
 
 void lower_mean(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  const MeanParams params = mean_params(lowering, node, contract_of(node, kMeanContracts));
-  ProgramStep step = make_step(kKernel_mean, node);
-  step.inputs = {lowering.tensor(node.operands[unary::kData])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = params;
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_mean, node,
+                 mean_params(lowering, node, contract_of(node, kMeanContracts)));
 }
 
 // ---- sum, prod, max, min: the other reductions ----
@@ -142,14 +138,6 @@ Constraint few_elements(const std::string& prefix) {
           }};
 }
 
-void add_reduction(Lowering& lowering, const ir::Node& node, KernelId kernel, const MeanParams& params) {
-  ProgramStep step = make_step(kernel, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = params;
-  lowering.add_step(std::move(step));
-}
-
 NodeSequence match_sum(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "qnn.sum") ? NodeSequence{node} : NodeSequence{};
 }
@@ -159,7 +147,7 @@ std::vector<Constraint> constraints_of_sum() {
 }
 void lower_sum(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  add_reduction(lowering, node, kKernel_mean, sum_params(lowering, node));
+  add_unary_step(lowering, kKernel_mean, node, sum_params(lowering, node));
 }
 
 NodeSequence match_prod(const Lowering& lowering, uint32_t node) {
@@ -171,7 +159,7 @@ std::vector<Constraint> constraints_of_prod() {
 }
 void lower_prod(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  add_reduction(lowering, node, kKernel_reduce_prod, prod_params(lowering, node));
+  add_unary_step(lowering, kKernel_reduce_prod, node, prod_params(lowering, node));
 }
 
 NodeSequence match_max(const Lowering& lowering, uint32_t node) {
@@ -185,13 +173,13 @@ std::vector<Constraint> extremum_constraints(const std::string& prefix) {
 }
 void lower_max(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  add_reduction(lowering, node, kKernel_reduce_max,
-                {.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
+  add_unary_step(lowering, kKernel_reduce_max, node,
+                 MeanParams{.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
 }
 void lower_min(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  add_reduction(lowering, node, kKernel_reduce_min,
-                {.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
+  add_unary_step(lowering, kKernel_reduce_min, node,
+                 MeanParams{.contract = format::Contract_TFL2, .axes = reduced_axes(lowering, node).mask});
 }
 
 // ---- positions ----
@@ -212,12 +200,9 @@ std::vector<Constraint> constraints_of_arg_max() {
 void add_position(Lowering& lowering, const NodeSequence& sequence, KernelId kernel) {
   const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
-  ProgramStep step = make_step(kernel, node);
-  step.inputs = {lowering.tensor(node.operands[0])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params =
-      ArgMaxParams{.axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank))};
-  lowering.add_step(std::move(step));
+  add_unary_step(
+      lowering, kernel, node,
+      ArgMaxParams{.axis = static_cast<uint32_t>(op::normalized_axis(op::attr_int(node, "axis"), rank))});
 }
 void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
   add_position(lowering, sequence, kKernel_arg_max);
@@ -258,12 +243,9 @@ std::vector<Constraint> constraints_of_l2_normalize() {
 
 void lower_l2_normalize(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  ProgramStep step = make_step(kKernel_l2_normalization, node);
-  step.inputs = {lowering.tensor(node.operands[unary::kData])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = L2NormalizationParams{.input_zero_point = lowering.zero_point(
-                                          node.operands[unary::kInputZeroPoint], "the input's zero point")};
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_l2_normalization, node,
+                 L2NormalizationParams{.input_zero_point = lowering.zero_point(
+                                           node.operands[unary::kInputZeroPoint], "the input's zero point")});
 }
 
 }  // namespace
@@ -427,11 +409,7 @@ std::vector<Constraint> constraints_of_log_softmax() {
 }
 void lower_log_softmax(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
-  ProgramStep step = make_step(kKernel_log_softmax, node);
-  step.inputs = {lowering.tensor(node.operands[unary::kData])};
-  step.outputs = {lowering.define(node.results[0])};
-  step.params = log_softmax_params(lowering, node);
-  lowering.add_step(std::move(step));
+  add_unary_step(lowering, kKernel_log_softmax, node, log_softmax_params(lowering, node));
 }
 
 // nn.integer_softmax: family softmax16.

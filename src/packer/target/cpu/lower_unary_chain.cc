@@ -1,9 +1,9 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
 #include "kernels/lut16/lut16.h"
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
+#include "kernels/numeric/wide_functions.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"
@@ -27,20 +27,6 @@ using UnaryTable = std::vector<int32_t>;
 void apply_clip(const Lowering& lowering, const ir::Node& node, UnaryTable* table) {
   const Clamp clamp = clip_clamp(node, lowering.type(node.results[0]).dtype);
   for (int32_t& value : *table) value = value < clamp.min ? clamp.min : value > clamp.max ? clamp.max : value;
-}
-
-struct UnaryScales {
-  float input;
-  int32_t input_zero_point;
-  float output;
-  int32_t output_zero_point;
-};
-
-UnaryScales read_unary_scales(const Lowering& lowering, const ir::Node& node) {
-  return {lowering.scale(node.operands[unary::kInputScale], "the input's scale"),
-          lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point"),
-          lowering.scale(node.operands[unary::kOutputScale], "the output's scale"),
-          lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point")};
 }
 
 // f32e: the real number that the value stands for, the function of it, rounded to float32, and that

@@ -250,6 +250,21 @@ ProgramStep make_step(KernelId kernel, const ir::Node& node) {
   return step;
 }
 
+void add_unary_step(Lowering& lowering, KernelId kernel, const ir::Node& node, StepParams params) {
+  ProgramStep step = make_step(kernel, node);
+  step.inputs = {lowering.tensor(node.operands[0])};
+  step.outputs = {lowering.define(node.results[0])};
+  step.params = std::move(params);
+  lowering.add_step(std::move(step));
+}
+
+UnaryScales read_unary_scales(const Lowering& lowering, const ir::Node& node) {
+  return {lowering.scale(node.operands[unary::kInputScale], "the input's scale"),
+          lowering.zero_point(node.operands[unary::kInputZeroPoint], "the input's zero point"),
+          lowering.scale(node.operands[unary::kOutputScale], "the output's scale"),
+          lowering.zero_point(node.operands[unary::kOutputZeroPoint], "the output's zero point")};
+}
+
 void refuse(const std::string& reason) { throw PackError(QPLAN_MODEL_UNSUPPORTED, reason); }
 
 NodeSequence with_clip(const Lowering& lowering, uint32_t node) {

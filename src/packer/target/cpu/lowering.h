@@ -138,6 +138,18 @@ TensorId add_values(Lowering& lowering, ir::DType dtype, const std::vector<T>& v
 // A step of the kernel with no inputs, outputs and parameters yet.
 ProgramStep make_step(KernelId kernel, const ir::Node& node);
 
+// Adds a step from the node's first operand to its only result.
+void add_unary_step(Lowering& lowering, KernelId kernel, const ir::Node& node, StepParams params);
+
+struct UnaryScales {
+  float input;
+  int32_t input_zero_point;
+  float output;
+  int32_t output_zero_point;
+};
+// The node has the operands of `unary`.
+UnaryScales read_unary_scales(const Lowering& lowering, const ir::Node& node);
+
 [[noreturn]] void refuse(const std::string& reason);
 
 // node, then the clip of quantised values that alone uses it, if there is one.
