@@ -21,17 +21,52 @@ inline bool equal_but_for_axis(const Shape& a, const Shape& b, uint32_t axis) {
   return equal;
 }
 
-// Whether output is the input's shape with 1 at each axis of the set (bit i: axis i), or without those axes.
+// Whether a set of axes (bit i: axis i) has the axis.
+constexpr bool reduces(uint32_t axes, uint32_t axis) { return (axes >> axis & 1) != 0; }
+
+// Whether output is the input's shape with 1 at each axis of the set, or without those axes.
 inline bool is_reduced_shape(const Shape& input, uint32_t axes, const Shape& output) {
   const bool keeps_rank = output.rank == input.rank;
   uint32_t at = 0;
   for (uint32_t axis = 0; axis < input.rank; ++axis) {
-    const bool reduced = (axes >> axis & 1) != 0;
+    const bool reduced = reduces(axes, axis);
     if (reduced && !keeps_rank) continue;
     if (at >= output.rank || output[at] != (reduced ? 1 : input[axis])) return false;
     ++at;
   }
   return at == output.rank;
+}
+
+// Appends an axis inside those that are there.
+inline void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* extents,
+                        uint64_t* strides) {
+  if (extent == 1) return;
+  if (*rank > 0 && strides[*rank - 1] == extent * stride) {
+    extents[*rank - 1] *= extent;
+    strides[*rank - 1] = stride;
+    return;
+  }
+  extents[*rank] = extent;
+  strides[*rank] = stride;
+  ++*rank;
+}
+
+// Divides the input's axes into those of the set, over which a kernel reduces, and those that its output
+// keeps.
+template <typename Args>
+void split_axes(const Shape& input, uint32_t axes, Args& args) {
+  uint64_t stride = input.elements();
+  for (uint32_t axis = 0; axis < input.rank; ++axis) {
+    const uint64_t extent = input[axis];
+    stride /= extent;
+    if (reduces(axes, axis)) {
+      args.num_reduced *= static_cast<decltype(args.num_reduced)>(extent);
+      append_axis(extent, stride, &args.reduced_rank, args.reduced_extents, args.reduced_strides);
+    } else {
+      args.num_outputs *= extent;
+      append_axis(extent, stride, &args.kept_rank, args.kept_extents, args.kept_strides);
+    }
+  }
 }
 
 // The glue's part of broadcasting: from the shapes of a step's two inputs and its output.

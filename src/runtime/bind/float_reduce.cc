@@ -94,40 +94,14 @@ bool check_mean(const StepCheck& check) {
   return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << axes;
 }
 
-// Appends an axis inside those that are there.
-void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* extents, uint64_t* strides) {
-  if (extent == 1) return;
-  if (*rank > 0 && strides[*rank - 1] == extent * stride) {
-    extents[*rank - 1] *= extent;
-    strides[*rank - 1] = stride;
-    return;
-  }
-  extents[*rank] = extent;
-  strides[*rank] = stride;
-  ++*rank;
-}
-
 qplan_status bind_mean(const StepView& step, bool checked, FloatMeanArgs& args, Error* error) {
   const StepCheck check(step, "float_mean", error);
   if (checked && !check_mean(check)) return check.status();
   const auto& params = check.params_as<format::FloatReduceParams>();
-  const uint32_t axes = params.axes();
-  const Shape input = shape_of(step.input(0));
   args.reduction = static_cast<FloatReduction>(params.reduction());
   args.input = static_cast<const float*>(step.input_data(0));
   args.output = static_cast<float*>(step.output_data(0));
-  uint64_t stride = input.elements();
-  for (uint32_t axis = 0; axis < input.rank; ++axis) {
-    const uint64_t extent = input[axis];
-    stride /= extent;
-    if ((axes >> axis & 1) != 0) {
-      args.num_reduced *= extent;
-      append_axis(extent, stride, &args.reduced_rank, args.reduced_extents, args.reduced_strides);
-    } else {
-      args.num_outputs *= extent;
-      append_axis(extent, stride, &args.kept_rank, args.kept_extents, args.kept_strides);
-    }
-  }
+  split_axes(shape_of(step.input(0)), params.axes(), args);
   return QPLAN_OK;
 }
 
@@ -162,7 +136,7 @@ qplan_status bind_softmax(const StepView& step, bool checked, FloatSoftmaxArgs& 
   args.output = static_cast<float*>(step.output_data(0));
   bool is_inside = false;
   for (uint32_t axis = 0; axis < shape.rank; ++axis) {
-    if ((params.axes() >> axis & 1) != 0) {
+    if (reduces(params.axes(), axis)) {
       args.depth = shape[axis];
       is_inside = true;
     } else {

@@ -7,8 +7,6 @@
 namespace qplan {
 namespace {
 
-bool reduces(uint32_t axes, uint32_t axis) { return (axes >> axis & 1) != 0; }
-
 bool check_step(const StepCheck& check, const StepView& step, Reduction reduction) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_MeanParams)) return false;
   Shape input;
@@ -49,19 +47,6 @@ bool check_step(const StepCheck& check, const StepView& step, Reduction reductio
          check.in_dtype("output_zero_point", params.output_zero_point(), dtype);
 }
 
-// Appends an axis inside those that are there.
-void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* extents, uint64_t* strides) {
-  if (extent == 1) return;
-  if (*rank > 0 && strides[*rank - 1] == extent * stride) {
-    extents[*rank - 1] *= extent;
-    strides[*rank - 1] = stride;
-    return;
-  }
-  extents[*rank] = extent;
-  strides[*rank] = stride;
-  ++*rank;
-}
-
 template <Reduction kReduction>
 qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* error) {
   constexpr const char* kNames[] = {"mean", "reduce_max", "reduce_min", "reduce_prod"};
@@ -74,18 +59,7 @@ qplan_status bind(const StepView& step, bool checked, MeanArgs& args, Error* err
   args.dtype = step.input(0).dtype;
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  uint64_t stride = input.elements();
-  for (uint32_t axis = 0; axis < input.rank; ++axis) {
-    const uint64_t extent = input[axis];
-    stride /= extent;
-    if (reduces(params.axes(), axis)) {
-      args.num_reduced *= static_cast<uint32_t>(extent);
-      append_axis(extent, stride, &args.reduced_rank, args.reduced_extents, args.reduced_strides);
-    } else {
-      args.num_outputs *= extent;
-      append_axis(extent, stride, &args.kept_rank, args.kept_extents, args.kept_strides);
-    }
-  }
+  split_axes(input, params.axes(), args);
   args.input_zero_point = params.input_zero_point();
   args.output_zero_point = params.output_zero_point();
   args.output_multiplier = params.output_multiplier();
