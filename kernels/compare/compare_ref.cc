@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/compare/compare.h"
+#include "kernels/elementwise/binary_ref.h"
 
 namespace qplan {
 
@@ -23,14 +24,8 @@ bool holds(Comparison op, T a, T b) {
 
 template <typename T>
 void run_elements(const CompareArgs& args, const ElementRange& range) {
-  const T *lhs = static_cast<const T*>(args.a), *rhs = static_cast<const T*>(args.b);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(
-      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a, uint64_t b, uint64_t count) {
-        for (uint64_t i = 0; i < count; ++i)
-          args.output[out + i] = holds(args.op, lhs[a + i * a_step], rhs[b + i * b_step]) ? 1 : 0;
-      });
+  combine_elements(args.broadcast, range, static_cast<const T*>(args.a), static_cast<const T*>(args.b),
+                   args.output, [&](T a, T b) { return holds(args.op, a, b) ? 1 : 0; });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #include "kernels/div/div.h"
-#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/binary_ref.h"
 #include "kernels/numeric/fixed_point.h"
 
 namespace qplan {
@@ -29,22 +29,6 @@ int32_t quotient_of(const DivArgs& args, int32_t a, int32_t b) {
   return add_clamp(rounded, args.output_zero_point, args.clamp_min, args.clamp_max);
 }
 
-template <typename T>
-void run_typed(const DivArgs& args, ElementRange range) {
-  const T* a = static_cast<const T*>(args.a);
-  const T* b = static_cast<const T*>(args.b);
-  T* output = static_cast<T*>(args.output);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(
-      args.broadcast, range.begin, range.end,
-      [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
-        for (uint64_t i = 0; i < count; ++i) {
-          output[out + i] = static_cast<T>(quotient_of(args, a[a_at + i * a_step], b[b_at + i * b_step]));
-        }
-      });
-}
-
 }  // namespace
 
 Refusal accepts(const DivArgs&) { return Refusal::kNone; }
@@ -53,10 +37,11 @@ uint32_t work_items(const DivArgs& args) { return num_chunks(args.broadcast.elem
 
 void run(const DivArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
+  const auto quotient = [&](int32_t a, int32_t b) { return quotient_of(args, a, b); };
   if (args.dtype == Dtype::kU8) {
-    run_typed<uint8_t>(args, range);
+    combine_as<uint8_t>(args, range, quotient);
   } else {
-    run_typed<int8_t>(args, range);
+    combine_as<int8_t>(args, range, quotient);
   }
 }
 

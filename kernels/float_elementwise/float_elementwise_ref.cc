@@ -1,4 +1,5 @@
 // The formulas of float_elementwise.h as they stand there.
+#include "kernels/elementwise/binary_ref.h"
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/numeric/float_functions.h"
 
@@ -60,15 +61,9 @@ uint32_t work_items(const FloatBinaryArgs& args) { return num_chunks(args.broadc
 
 void run(const FloatBinaryArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(
-      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a, uint64_t b, uint64_t count) {
-        for (uint64_t i = 0; i < count; ++i) {
-          const float value = combined(args.op, args.a[a + i * a_step], args.b[b + i * b_step]);
-          args.output[out + i] = held(value, args.clamp_min, args.clamp_max);
-        }
-      });
+  combine_elements(args.broadcast, range, args.a, args.b, args.output, [&](float a, float b) {
+    return held(combined(args.op, a, b), args.clamp_min, args.clamp_max);
+  });
 }
 
 }  // namespace float_binary_ref

@@ -1,4 +1,4 @@
-#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/binary_ref.h"
 #include "kernels/mul/mul.h"
 #include "kernels/numeric/requantize.h"
 
@@ -19,33 +19,11 @@ int32_t product_f32e(const MulArgs& args, int32_t a, int32_t b) {
 }
 
 // kProduct: of a and b less their zero points.
-template <typename T, int32_t (*kProduct)(const MulArgs&, int32_t, int32_t)>
-void run_typed(const MulArgs& args, ElementRange range) {
-  const T* a = static_cast<const T*>(args.a);
-  const T* b = static_cast<const T*>(args.b);
-  T* output = static_cast<T*>(args.output);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last];
-  const uint64_t b_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(args.broadcast, range.begin, range.end,
-                         [&](uint64_t out, uint64_t a_at, uint64_t b_at, uint64_t count) {
-                           for (uint64_t i = 0; i < count; ++i) {
-                             const int32_t a_value = a[a_at + i * a_step] - args.input1_zero_point;
-                             const int32_t b_value = b[b_at + i * b_step] - args.input2_zero_point;
-                             output[out + i] = static_cast<T>(kProduct(args, a_value, b_value));
-                           }
-                         });
-}
-
 template <int32_t (*kProduct)(const MulArgs&, int32_t, int32_t)>
 void run_dtype(const MulArgs& args, ElementRange range) {
-  if (args.dtype == Dtype::kU8) {
-    run_typed<uint8_t, kProduct>(args, range);
-  } else if (args.dtype == Dtype::kS16) {
-    run_typed<int16_t, kProduct>(args, range);
-  } else {
-    run_typed<int8_t, kProduct>(args, range);
-  }
+  combine_quantized(args, range, [&](int32_t a, int32_t b) {
+    return kProduct(args, a - args.input1_zero_point, b - args.input2_zero_point);
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The formulas of numbers.h as they stand there.
 #include <string.h>
 
+#include "kernels/elementwise/binary_ref.h"
 #include "kernels/numbers/numbers.h"
 #include "kernels/numeric/saturate.h"
 
@@ -44,13 +45,8 @@ uint32_t work_items(const IntBinaryArgs& args) { return num_chunks(args.broadcas
 
 void run(const IntBinaryArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t a_step = args.broadcast.a_strides[last], b_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(
-      args.broadcast, range.begin, range.end, [&](uint64_t out, uint64_t a, uint64_t b, uint64_t count) {
-        for (uint64_t i = 0; i < count; ++i)
-          args.output[out + i] = combined(args.op, args.a[a + i * a_step], args.b[b + i * b_step]);
-      });
+  combine_elements(args.broadcast, range, args.a, args.b, args.output,
+                   [&](int32_t a, int32_t b) { return combined(args.op, a, b); });
 }
 
 }  // namespace int_binary_ref

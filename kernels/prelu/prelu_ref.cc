@@ -1,3 +1,4 @@
+#include "kernels/elementwise/binary_ref.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/prelu/prelu.h"
 
@@ -16,18 +17,9 @@ int32_t prelu_of(const PreluArgs& args, int32_t x, int32_t alpha) {
 
 template <typename T>
 void run_typed(const PreluArgs& args, ElementRange range) {
-  const T* input = static_cast<const T*>(args.input);
-  const T* alpha = static_cast<const T*>(args.alpha);
-  T* output = static_cast<T*>(args.output);
-  const uint32_t last = args.broadcast.rank - 1;
-  const uint64_t input_step = args.broadcast.a_strides[last], alpha_step = args.broadcast.b_strides[last];
-  for_each_broadcast_run(args.broadcast, range.begin, range.end,
-                         [&](uint64_t out, uint64_t input_at, uint64_t alpha_at, uint64_t count) {
-                           for (uint64_t i = 0; i < count; ++i) {
-                             output[out + i] = static_cast<T>(prelu_of(args, input[input_at + i * input_step],
-                                                                       alpha[alpha_at + i * alpha_step]));
-                           }
-                         });
+  combine_elements(args.broadcast, range, static_cast<const T*>(args.input),
+                   static_cast<const T*>(args.alpha), static_cast<T*>(args.output),
+                   [&](int32_t x, int32_t alpha) { return prelu_of(args, x, alpha); });
 }
 
 }  // namespace
