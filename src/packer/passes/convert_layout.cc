@@ -55,11 +55,6 @@ ir::Attrs attrs_in_nhwc(const ir::Node& node) {
 
 namespace {
 
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rebuild;
-
 class LayoutConverter {
  public:
   LayoutConverter(Rebuild& r, const ir::Function& function, PassContext& context)

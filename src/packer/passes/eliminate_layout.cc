@@ -11,10 +11,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rebuild;
-
 bool is_identity(const ir::Ints& axes) {
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] != static_cast<int64_t>(i)) return false;
@@ -128,9 +124,7 @@ std::unique_ptr<ir::Function> run_eliminate_layout(const ir::Module&, const ir::
 // network's end.
 namespace {
 
-using pattern::PostValue;
-
-std::optional<PostValue> fold_transpose(const pattern::RewriteContext& c, std::string* why) {
+Result fold_transpose(const pattern::RewriteContext& c, std::string* why) {
   const ir::Ints& axes = op::attr_ints(c.node("transposed").node(), "axes");
   const ir::Shape transposed = c.pre().type(c.matches["transposed"]).shape;
   const ir::Shape flat = c.pre().type(c.matches["flat"]).shape;

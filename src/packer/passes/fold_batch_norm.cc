@@ -20,13 +20,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
 using Values = std::vector<double>;
 
 // factor * x + addend, per channel.
@@ -239,7 +232,7 @@ bool has_quantized_weights(const Pre& pre, PreNode layer, std::string* why) {
   return false;
 }
 
-std::optional<PostValue> fold_affine(const RewriteContext& context, std::string* why) {
+Result fold_affine(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const Chain chain = find_chain(pre, context.matches["data"]);
   if (chain.shared) {

@@ -125,9 +125,6 @@ std::unique_ptr<ir::Function> run_fold_constants(const ir::Module&, const ir::Fu
 namespace {
 
 using pattern::constant;
-using pattern::PostValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
 
 template <typename T>
 ir::ConstantRef quantize_as(const RewriteContext& context, ir::DType dtype, uint64_t* saturated) {
@@ -154,7 +151,7 @@ ir::ConstantRef quantize_as(const RewriteContext& context, ir::DType dtype, uint
   return ir::make_constant(dtype, shape, result);
 }
 
-std::optional<PostValue> quantize_constant(const RewriteContext& context, std::string* why) {
+Result quantize_constant(const RewriteContext& context, std::string* why) {
   const ir::TensorType& type = context.pre().type(context.root.result());
   uint64_t saturated = 0;
   ir::ConstantRef result;

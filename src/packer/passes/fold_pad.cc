@@ -9,9 +9,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PreNode;
-using pattern::Rebuild;
-
 // Height and width padding alone, with this value.
 bool pads_spatially(const pattern::Pre& pre, PreNode pad, const op::DataLayout& layout, double value) {
   const std::vector<ir::Ints>& pads = op::attr_int_lists(pad.node(), "pad_width");
@@ -63,7 +60,7 @@ std::unique_ptr<ir::Function> run_fold_pad(const ir::Module&, const ir::Function
 // it over: the input's zero point is the output's zero point in every contract, since both stand for 0.
 namespace {
 
-std::optional<pattern::PostValue> pad_afterwards(const pattern::RewriteContext& c, std::string* why) {
+Result pad_afterwards(const pattern::RewriteContext& c, std::string* why) {
   const int32_t zero_point = zero_point_of(c.pre(), c.matches["input_zero_point"]);
   if (scalar_value(*c.constant("pad_value")) != static_cast<double>(zero_point)) {
     *why = "the pad value is not the zero point " + std::to_string(zero_point);

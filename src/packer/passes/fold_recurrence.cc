@@ -24,10 +24,6 @@ namespace {
 using ir::Function;
 using ir::Node;
 using ir::ValueId;
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rebuild;
 
 // Inputs that are joined: as many as merged concatenations have. And layers that have such inputs, each of
 // which takes a run of the pass.

@@ -12,10 +12,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rebuild;
-
 int32_t wanted_zero_point(ActivationZeroPoint wanted, ir::DType dtype) {
   const auto least = static_cast<int32_t>(dtype.min());
   switch (wanted) {
@@ -122,9 +118,6 @@ std::unique_ptr<ir::Function> run_fold_zero_point(const ir::Module&, const ir::F
 
 // uint8 weights w with zero point z become int8 weights w - 128 with zero point z - 128: w - z stays.
 namespace {
-
-using pattern::PreNode;
-using pattern::Rebuild;
 
 constexpr int32_t kOffset = -128;
 

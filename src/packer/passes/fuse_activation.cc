@@ -13,10 +13,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rebuild;
-
 struct Bounds {
   double min, max;
   bool operator==(const Bounds&) const = default;
@@ -101,10 +97,6 @@ namespace {
 
 using pattern::one_of;
 using pattern::op;
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rewrite;
-using pattern::RewriteContext;
 
 std::string range_text(ir::DType dtype) { return cat("[", dtype.min(), ", ", dtype.max(), "]"); }
 
@@ -113,7 +105,7 @@ bool zero_points_fit(const ir::Constant& zero_points, ir::DType dtype) {
                              [dtype](int32_t value) { return value >= dtype.min() && value <= dtype.max(); });
 }
 
-std::optional<PostValue> fuse_clip(const RewriteContext& context, std::string* why) {
+Result fuse_clip(const RewriteContext& context, std::string* why) {
   const ir::DType dtype = context.pre().type(context.root.result()).dtype;
   if (!context.has("clip")) {
     *why = cat("nothing limits the int32 value to ", range_text(dtype), " before the cast to ", dtype,

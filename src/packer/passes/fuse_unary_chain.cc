@@ -14,13 +14,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
 constexpr size_t kMaxOperators = 64;
 
 // The operators between one 8-bit value and the quantize, operands before users.
@@ -139,7 +132,7 @@ ir::ConstantRef evaluate_chain(const Pre& pre, const ChainWalk& walk, PreValue r
   return values.at(result.id.index);
 }
 
-std::optional<PostValue> fuse_chain(const RewriteContext& context, std::string* why) {
+Result fuse_chain(const RewriteContext& context, std::string* why) {
   const Pre& pre = context.pre();
   const PreValue result = context.matches["data"];
   ChainWalk walk(pre, why);

@@ -16,13 +16,6 @@ namespace {
 using pattern::any;
 using pattern::one_of;
 using pattern::op;
-using pattern::Pattern;
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
-using Result = std::optional<PostValue>;
 
 enum RequantizeOperand : size_t { kData, kInputScale, kInputZeroPoint, kOutputScale, kOutputZeroPoint };
 

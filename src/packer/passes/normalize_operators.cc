@@ -12,10 +12,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rebuild;
-
 // A vector of zero points that are all the same, or of one scale, as a scalar; null: it stays.
 ir::ConstantRef as_scalar(const ir::ConstantRef& constant, op::OperandRole role) {
   if (constant == nullptr || constant->type().shape.size() != 1) return nullptr;
@@ -146,14 +142,12 @@ std::unique_ptr<ir::Function> run_normalize_operators(const ir::Module&, const i
 // since it rounds differently.
 namespace {
 
-using pattern::PostValue;
-
 bool covers_all(const op::Window2d& window, const ir::Shape& shape, const op::DataLayout& layout) {
   return window.kernel_h == shape[layout.h] && window.kernel_w == shape[layout.w] &&
          (window.pad_top | window.pad_left | window.pad_bottom | window.pad_right) == 0;
 }
 
-std::optional<PostValue> rescaled_pool(const pattern::RewriteContext& c, std::string* why) {
+Result rescaled_pool(const pattern::RewriteContext& c, std::string* why) {
   const pattern::PreNode pool = c.root;
   if (c.r[pool.operand(1)] == c.r[pool.operand(3)] && c.r[pool.operand(2)] == c.r[pool.operand(4)]) {
     *why = "scale and zero point stay the same";
@@ -182,7 +176,7 @@ std::optional<PostValue> rescaled_pool(const pattern::RewriteContext& c, std::st
       {{"out_dtype", ir::to_string(c.pre().type(pool.result()).dtype)}, {"contract", contract}}, pool.name());
 }
 
-std::optional<PostValue> mean_as_pool(const pattern::RewriteContext& c, std::string* why) {
+Result mean_as_pool(const pattern::RewriteContext& c, std::string* why) {
   const pattern::PreNode mean = c.root;
   const ir::Shape& shape = c.pre().type(mean.operand(0)).shape;
   if (op::normalized_axes(op::attr_ints(mean.node(), "axis"), shape.size()) != ir::Ints{1, 2}) {

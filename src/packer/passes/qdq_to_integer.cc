@@ -9,10 +9,6 @@
 namespace qplan::passes {
 namespace {
 
-using pattern::PreNode;
-using pattern::Rebuild;
-using pattern::Rewrite;
-
 std::vector<Rewrite> all_rows() {
   std::vector<Rewrite> rows;
   for (auto make : {movement_rewrites, layer_rewrites, elementwise_rewrites}) {
@@ -62,13 +58,6 @@ std::unique_ptr<ir::Function> run_qdq_to_integer(const ir::Module&, const ir::Fu
 // differences and products, pools and means, softmax and sigmoid; without f it is a requantisation, or
 // nothing. The contract is the quantize's.
 namespace {
-
-using pattern::PostValue;
-using pattern::PreNode;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
-using Result = std::optional<PostValue>;
 
 const std::string& contract_of(const RewriteContext& context) {
   return op::attr_string(context.root.node(), "contract");

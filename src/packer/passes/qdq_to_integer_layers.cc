@@ -17,15 +17,6 @@ namespace {
 
 using pattern::constant;
 using pattern::op;
-using pattern::Pattern;
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
-using Result = std::optional<PostValue>;
 
 struct FloatLayer {
   PreNode quantize, product, input, weight;  // the last two: their qnn.dequantize

@@ -17,16 +17,6 @@ namespace {
 using pattern::any;
 using pattern::one_of;
 using pattern::op;
-using pattern::Pattern;
-using pattern::PostNode;
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-
-using Result = std::optional<PostValue>;
 
 float pad_value(const Pre& pre, PreNode pad) {
   // float32 or int32, says inference.

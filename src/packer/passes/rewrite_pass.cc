@@ -205,9 +205,6 @@ std::vector<ProductSums> product_sums(const ir::Constant& weights, const ir::Con
 // The dtype of 8-bit operands and results.
 namespace {
 
-using pattern::Pre;
-using pattern::PreNode;
-
 // How many elements of an axis the windows hold: whether that is odd for each of them.
 bool all_odd(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
   for (int64_t o = 0; o < out; ++o) {

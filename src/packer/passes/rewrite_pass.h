@@ -22,6 +22,19 @@
 
 namespace qplan::passes {
 
+using pattern::Pattern;
+using pattern::Post;
+using pattern::PostNode;
+using pattern::PostValue;
+using pattern::Pre;
+using pattern::PreNode;
+using pattern::PreValue;
+using pattern::Rebuild;
+using pattern::Rewrite;
+using pattern::RewriteContext;
+// What a row makes of what it matched; nullopt: it does not fire.
+using Result = std::optional<PostValue>;
+
 // Visits until nothing fires, or until a round of the pipeline is better spent on the other passes: the rest
 // is left to the next one. Rows that the context skips are left out; each firing goes to PassContext::fired.
 // cost: of rows that make a large constant from one which others read too, so that a small file could ask for

@@ -19,15 +19,7 @@ using pattern::commutative;
 using pattern::constant;
 using pattern::one_of;
 using pattern::op;
-using pattern::Pattern;
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
 
-using Result = std::optional<PostValue>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Result to_reshape(const RewriteContext& context, std::string* why) {

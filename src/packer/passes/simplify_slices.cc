@@ -17,12 +17,6 @@ namespace {
 
 using pattern::any;
 using pattern::op;
-using pattern::Post;
-using pattern::PostNode;
-using pattern::PostValue;
-using pattern::Rewrite;
-using pattern::RewriteContext;
-using Result = std::optional<PostValue>;
 
 // Elements [begin, end) of one axis of `data`, the other axes whole.
 struct Slice {

@@ -6,7 +6,8 @@
 // Values fall into groups that can only change together (operands and result of an addition); between groups
 // stand operators that read one dtype and write the other at no cost (convolutions, requantisations, tables).
 // So a group changes without a new step anywhere. A group keeps its dtype where an operator's bits depend on
-// it (rewrite_pass.h). Requantisations between int8 and uint8 inside the function disappear with their reason.
+// it (rewrite_pass.h). Requantisations between int8 and uint8 inside the function disappear with their
+// reason.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -21,12 +22,6 @@
 
 namespace qplan::passes {
 namespace {
-
-using pattern::PostValue;
-using pattern::Pre;
-using pattern::PreNode;
-using pattern::PreValue;
-using pattern::Rebuild;
 
 // The groups of a function's 8-bit values. Constants belong to none: each reader may have its own.
 class Groups {
