@@ -4,7 +4,6 @@
 
 #include "capi/pack_guard.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/schedule/extract_step.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/packer/target/cost_file.h"
 

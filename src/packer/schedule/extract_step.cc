@@ -1,5 +1,3 @@
-#include "src/packer/schedule/extract_step.h"
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,6 +8,7 @@
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
+#include "src/packer/schedule/schedule.h"
 
 namespace qplan::schedule {
 namespace {

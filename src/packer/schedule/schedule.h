@@ -15,7 +15,6 @@
 #include "format/plan_view.h"
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/memory/lifetimes.h"
-#include "src/packer/schedule/substitute.h"
 #include "src/packer/schedule/tuning_log.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
@@ -43,6 +42,14 @@ AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules
 // Which schedules may be faster than the default, as JSON; docs/schedules.md, "What is tried". isa:
 // QPLAN_ISA_* of the machine that would run them, num_threads at a time. PackError.
 std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t num_threads);
+
+// A plan of one step of a plan: what somebody needs who looks for an error in that step.
+
+// The step alone, with its constants, kernel, parameters and schedule, as the plan's function "main". Its
+// activations, in the order in which the step reads them, are the inputs; what it writes are the outputs. A
+// region brings its program, its device's memory and its fallback steps. Activations lie side by side, so
+// that nothing is computed in place. PackError (QPLAN_NOT_FOUND) where there is no such step.
+AlignedBytes extract_step(const format::PlanView& view, uint32_t step);
 
 // A plan whose schedules can be changed, without its model.
 class SchedulablePlan {
@@ -87,6 +94,23 @@ class SchedulablePlan {
   std::vector<void*> data_;  // per tensor: the constant's bytes, else null
 };
 
+// A build lacks the kernels of other architectures than its own. A packer for one of those asks kernels of
+// its own build, the substitutes, for scratch memory and work items (TargetProfile::asked_isas). Substitutes
+// may need other zero points, and weights in groups of four bytes where the step has groups of eight; the
+// answers depend on neither. If a kernel finds less scratch memory than it needs, the plan still runs, with
+// another variant.
+
+struct SubstituteStep {
+  // With the zero points and layouts that substitutes accept, in its layers too. Tensors of the program have
+  // numbers of the step's own: the positions in `tensors`.
+  target::ProgramStep step;
+  std::vector<target::TensorId> tensors;
+  std::vector<std::pair<target::TensorId, uint64_t>>
+      weights;  // own numbers of those in another layout; bytes
+};
+
+SubstituteStep substitute_step(const target::Program& program, const target::ProgramStep& step);
+
 // Asks the kernel families about a program's steps, through the same binding code that the runtime uses.
 
 // PackError (QPLAN_INTERNAL) when this build lacks it.
@@ -129,7 +153,7 @@ class StepQueries {
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
     // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors,
-    // then its tiles; a substitute (substitute.h) has tensors of its own, then its tiles.
+    // then its tiles; a substitute has tensors of its own, then its tiles.
     std::vector<StepTensor> tensors;
     std::deque<std::array<int64_t, 1>> shapes;  // of weights that are replaced by zeros
   };

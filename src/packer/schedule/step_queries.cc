@@ -5,7 +5,6 @@
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/substitute.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {

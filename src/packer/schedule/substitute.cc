@@ -1,11 +1,10 @@
-#include "src/packer/schedule/substitute.h"
-
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "kernels/layout.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/target/program.h"
 
 namespace qplan::schedule {

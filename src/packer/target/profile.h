@@ -39,7 +39,7 @@ struct TargetProfile {
   std::vector<uint32_t>
       isas;  // QPLAN_ISA_*: variants of these may run the plan and find the scratch they need
   // Those whose variants the packer asks for scratch memory and work items: the same, or, where this build
-  // lacks them, substitutes whose vectors have as many bytes (src/packer/schedule/substitute.h).
+  // lacks them, substitutes whose vectors have as many bytes (src/packer/schedule/schedule.h).
   std::vector<uint32_t> asked_isas;
   bool prefers_eights = false;  // where a layer may be in groups of eight bytes, too, it is
   uint16_t conv2d_layout = kLayout_ohwi;

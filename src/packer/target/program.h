@@ -170,7 +170,7 @@ struct Program {
   // constants follow the other tensors.
   bool is_small = false;
   bool overwrites_inputs = false;  // plan.fbs, Function
-  // This build lacks the target's kernels and asks others (src/packer/schedule/substitute.h).
+  // This build lacks the target's kernels and asks others (src/packer/schedule/schedule.h).
   bool asks_substitutes = false;
 };
 
