@@ -77,6 +77,21 @@ int64_t rounded(int64_t sum, const QuantizedMultiplier& m) {
   return (q >> rest) + ((q & mask) > (mask >> 1) + (q < 0 ? 1 : 0) ? 1 : 0);
 }
 
+// k: with the operands' zero points, which set_operands exchanges together with the maps.
+Unit commutative_unit(const ir::Node& node, const Kernel& k) {
+  Unit unit;
+  unit.name = node.name;
+  unit.inputs = {node.operands[0], node.operands[1]};
+  unit.takes_bricks = true;
+  unit.emit = [k, name = node.name](const UnitContext& context) {
+    Kernel kernel = k;
+    (void)set_operands(context, k, &kernel);
+    kernel.ifm2_is_first = false;
+    add_kernel(context, name, kernel);
+  };
+  return unit;
+}
+
 bool is_half(const QuantizedMultiplier& m) { return m.multiplier == 1 << 30 && m.shift == 0; }
 
 }  // namespace
@@ -164,35 +179,14 @@ Unit read_mul_unit(const Candidate& c) {
   k.has_scale = true;
   const auto scale = [&](size_t operand) { return scale_operand(c, node, operand); };
   k.ofm_scale = scale_of(layer::product_multiplier(scale(2), scale(4), scale(6)));
-  Unit unit;
-  unit.name = node.name;
-  unit.inputs = {node.operands[0], node.operands[1]};
-  unit.takes_bricks = true;
-  unit.emit = [k, name = node.name](const UnitContext& context) {
-    Kernel kernel = k;
-    (void)set_operands(context, k, &kernel);
-    kernel.ifm2_is_first = false;
-    // set_operands exchanges the zero points together with the maps.
-    add_kernel(context, name, kernel);
-  };
-  return unit;
+  return commutative_unit(node, k);
 }
 
 Unit read_extremum_unit(const Candidate& c) {
   const ir::Node& node = c.root();
   const bool is_max = node.op->name == "maximum";
-  const Kernel k = elementwise_kernel(is_max ? ElementwiseMode::kMax : ElementwiseMode::kMin, clamp_of(c));
-  Unit unit;
-  unit.name = node.name;
-  unit.inputs = {node.operands[0], node.operands[1]};
-  unit.takes_bricks = true;
-  unit.emit = [k, name = node.name](const UnitContext& context) {
-    Kernel kernel = k;
-    (void)set_operands(context, k, &kernel);
-    kernel.ifm2_is_first = false;
-    add_kernel(context, name, kernel);
-  };
-  return unit;
+  return commutative_unit(
+      node, elementwise_kernel(is_max ? ElementwiseMode::kMax : ElementwiseMode::kMin, clamp_of(c)));
 }
 
 // ---- tables
