@@ -6,34 +6,14 @@
 #include "format/plan_view.h"
 #include "qplan/firmware.h"
 #include "src/runtime/bind/family.h"
+#include "tests/runtime/counter_spec.h"
 #include "tests/runtime/session_fixture.h"
 
 namespace qplan::testing::shared_arena_test {
 namespace {
 
+using counter::counter_spec;
 using Bytes = std::vector<uint8_t>;
-enum : uint32_t { kX, kState, kNext, kOut };
-
-// next = state + x (a sum), out = next + 10, int8 [4]; the state begins as `first`.
-PlanSpec counter_spec(bool in_place, const Bytes& first) {
-  PlanSpec spec;
-  for (const char* name : {"x", "state", "next", "out"}) spec.add_tensor({4}, name);
-  spec.add_step(kSum, {kX, kState}, {kNext}, concat_params(0), "add");
-  spec.add_step(kAddByte, {kNext}, {kOut}, copy_params(10), "out");
-  spec.add_main({kX}, {kOut}, 64);
-  spec.functions[0].states = {{kState, kNext, spec.add_constant({4}, first, "first"), 0}};
-  if (in_place) {
-    // A copy of the state is summed, and the result is written over the state.
-    const uint32_t copy = spec.add_tensor({4}, "copy");
-    spec.steps[0].inputs = {kX, copy};
-    spec.add_step(kAddByte, {kState}, {copy}, copy_params(0), "copy");
-    std::swap(spec.steps[1], spec.steps[2]);
-    std::swap(spec.steps[0], spec.steps[1]);
-    spec.functions[0].num_steps = 3;
-    spec.tensors[kNext].offset = spec.tensors[kState].offset;
-  }
-  return spec;
-}
 
 qplan_firmware_model model_of(const TestPlan& plan) {
   const qplan_kernel_set& kernels = *config_of().kernels;

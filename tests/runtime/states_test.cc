@@ -1,35 +1,14 @@
 // What a function keeps between runs: its values run after run, resets, and plans whose states are wrong.
 #include <gtest/gtest.h>
 
+#include "tests/runtime/counter_spec.h"
 #include "tests/runtime/session_fixture.h"
 
 namespace qplan::testing::states_test {
 namespace {
 
-enum : uint32_t { kX, kState, kNext, kOut };
-
-// next = state + x (a sum), out = next + 10, int8 [4]; the state begins as `initial`, or as `fill`.
-PlanSpec counter_spec(bool in_place, std::vector<uint8_t> initial, uint8_t fill = 0) {
-  PlanSpec spec;
-  for (const char* name : {"x", "state", "next", "out"}) spec.add_tensor({4}, name);
-  spec.add_step(kSum, {kX, kState}, {kNext}, concat_params(0), "add");
-  spec.add_step(kAddByte, {kNext}, {kOut}, copy_params(10), "out");
-  spec.add_main({kX}, {kOut}, 64);
-  StateSpec state = {kState, kNext, UINT32_MAX, fill};
-  if (!initial.empty()) state.initial = spec.add_constant({4}, initial, "first");
-  spec.functions[0].states = {state};
-  if (in_place) {
-    // The sum is not computed in place: a copy of the state is summed, and its result is written over it.
-    const uint32_t copy = spec.add_tensor({4}, "copy");
-    spec.steps[0].inputs = {kX, copy};
-    spec.add_step(kAddByte, {kState}, {copy}, copy_params(0), "copy");
-    std::swap(spec.steps[1], spec.steps[2]);
-    std::swap(spec.steps[0], spec.steps[1]);
-    spec.functions[0].num_steps = 3;
-    spec.tensors[kNext].offset = spec.tensors[kState].offset;
-  }
-  return spec;
-}
+using counter::counter_spec;
+using enum counter::Tensor;
 
 std::vector<uint8_t> run(qplan_session* session, std::vector<uint8_t> x) {
   HostTensor in({4}, std::move(x)), out({4}, std::vector<uint8_t>(4));

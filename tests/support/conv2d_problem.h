@@ -257,6 +257,36 @@ class Conv2dRun {
   OutputBuffer<uint8_t> output_;
 };
 
+// A residual, with a sum as networks have them. Its floats are not proved: a variant that uses them gives
+// other bytes than the integers do.
+inline void draw_residual_sum(Random& random, Conv2dArgs* args) {
+  AddFormula& sum = args->residual_sum;
+  args->has_residual = true;
+  args->residual_is_a = random.chance(0.5);
+  sum.contract = random.chance(0.7) ? Contract::kTfl2 : Contract::kF32e;
+  sum.dtype = args->output_dtype;
+  sum.left_shift = 20;
+  const auto multiplier = [&] { return static_cast<int32_t>(random.integer(1 << 30, INT32_MAX)); };
+  sum.input1_multiplier = multiplier();
+  sum.input2_multiplier = multiplier();
+  sum.output_multiplier = multiplier();
+  sum.input1_shift = -static_cast<int32_t>(random.integer(0, 3));
+  sum.input2_shift = -static_cast<int32_t>(random.integer(0, 3));
+  sum.output_shift = -static_cast<int32_t>(random.integer(16, 20));
+  sum.input1_zero_point = random_zero_point(random, sum.dtype);
+  sum.input2_zero_point = random_zero_point(random, sum.dtype);
+  sum.output_zero_point = random_zero_point(random, sum.dtype);
+  random_clamp(random, sum.dtype, &sum.clamp_min, &sum.clamp_max);
+  sum.input1_scale = 0.031f;
+  sum.input2_scale = 0.0173f;
+  sum.output_scale = 0.042f;
+  if (sum.contract == Contract::kTfl2 && random.chance(0.6)) {
+    sum.float_scale1 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
+    sum.float_scale2 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
+    sum.float_offset = static_cast<float>(random.integer(-9000, 9000)) / 100.0f;
+  }
+}
+
 // True if the variant takes the problem; then its output was compared with what is expected, or with what the
 // contract makes, where a variant may choose between that and a float epilogue.
 inline bool expect_outputs(const KernelVariant& variant, const Conv2dProblem& problem,

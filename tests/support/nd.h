@@ -66,6 +66,15 @@ inline Extents broadcast_shape(Extents a, Extents b) {
   return a;
 }
 
+// Two inputs, a and b, that broadcast to the output.
+template <typename Spec>
+void draw_broadcast(Random& random, Spec* spec) {
+  const Extents shape = random_shape(random, static_cast<size_t>(random.integer(0, 6)), 5);
+  spec->a = random_broadcast_source(random, shape);
+  spec->b = random_broadcast_source(random, shape);
+  spec->output = broadcast_shape(spec->a, spec->b);
+}
+
 }  // namespace qplan::testing
 
 #endif  // QPLAN_TESTS_SUPPORT_ND_H_

@@ -197,11 +197,8 @@ TEST_P(AddVariant, EqualsTheExactFormulaAcrossWorkItems) {
 TEST_P(AddVariant, BroadcastsLikeNumPy) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     Random random(seed);
-    const Extents shape = testing::random_shape(random, random.integer(0, 6), 5);
     AddSpec spec;
-    spec.a = testing::random_broadcast_source(random, shape);
-    spec.b = testing::random_broadcast_source(random, shape);
-    spec.output = testing::broadcast_shape(spec.a, spec.b);
+    testing::draw_broadcast(random, &spec);
     expect_exact_of_both_dtypes(spec, seed);
   }
 }

@@ -20,36 +20,6 @@ namespace {
 using testing::Conv2dProblem;
 using testing::Random;
 
-// As the sums of networks, or any legal one. The floats are not proved: a variant that uses float
-// requantisation gives other bytes than the integers do.
-void draw_sum(Random& random, Conv2dArgs* args) {
-  AddFormula& sum = args->residual_sum;
-  args->has_residual = true;
-  args->residual_is_a = random.chance(0.5);
-  sum.contract = random.chance(0.7) ? Contract::kTfl2 : Contract::kF32e;
-  sum.dtype = args->output_dtype;
-  sum.left_shift = 20;
-  const auto multiplier = [&] { return static_cast<int32_t>(random.integer(1 << 30, INT32_MAX)); };
-  sum.input1_multiplier = multiplier();
-  sum.input2_multiplier = multiplier();
-  sum.output_multiplier = multiplier();
-  sum.input1_shift = -static_cast<int32_t>(random.integer(0, 3));
-  sum.input2_shift = -static_cast<int32_t>(random.integer(0, 3));
-  sum.output_shift = -static_cast<int32_t>(random.integer(16, 20));
-  sum.input1_zero_point = testing::random_zero_point(random, sum.dtype);
-  sum.input2_zero_point = testing::random_zero_point(random, sum.dtype);
-  sum.output_zero_point = testing::random_zero_point(random, sum.dtype);
-  testing::random_clamp(random, sum.dtype, &sum.clamp_min, &sum.clamp_max);
-  sum.input1_scale = 0.031f;
-  sum.input2_scale = 0.0173f;
-  sum.output_scale = 0.042f;
-  if (sum.contract == Contract::kTfl2 && random.chance(0.6)) {
-    sum.float_scale1 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
-    sum.float_scale2 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
-    sum.float_offset = static_cast<float>(random.integer(-9000, 9000)) / 100.0f;
-  }
-}
-
 int64_t exact_sum(const AddFormula& f, int64_t a, int64_t b) {
   a -= f.input1_zero_point;
   b -= f.input2_zero_point;
@@ -82,7 +52,7 @@ class Conv2dResidual : public ::testing::TestWithParam<const KernelVariant*> {
   bool expect_correct(Conv2dProblem& problem, Random& random, bool in_pieces) {
     const KernelVariant& variant = *GetParam();
     testing::fill_conv2d_problem(random, &problem);
-    draw_sum(random, &problem.args);
+    testing::draw_residual_sum(random, &problem.args);
     const AddFormula& sum = problem.args.residual_sum;
     const bool has_form = sum.float_scale1 > 0.0f && variant.isa >= QPLAN_ISA_AVX2;
     const std::vector<int32_t> outputs = testing::expected_of(problem, variant);

@@ -152,11 +152,8 @@ TEST_P(BinaryF32eVariant, EqualsTheExactFormulaAcrossWorkItems) {
 TEST_P(BinaryF32eVariant, BroadcastsLikeNumPy) {
   for (uint64_t seed = 1000; seed <= 1200 && !HasFailure(); ++seed) {
     Random random(seed);
-    const Extents shape = testing::random_shape(random, static_cast<size_t>(random.integer(0, 6)), 5);
     BinarySpec spec;
-    spec.a = testing::random_broadcast_source(random, shape);
-    spec.b = testing::random_broadcast_source(random, shape);
-    spec.output = testing::broadcast_shape(spec.a, spec.b);
+    testing::draw_broadcast(random, &spec);
     expect_exact_of_both_dtypes(spec, seed);
   }
 }

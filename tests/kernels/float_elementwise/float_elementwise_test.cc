@@ -126,11 +126,8 @@ TEST_P(FloatBinaryVariant, IsExactAcrossWorkItems) {
 TEST_P(FloatBinaryVariant, BroadcastsLikeNumPy) {
   for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
     Random random(seed);
-    const Extents shape = testing::random_shape(random, static_cast<size_t>(random.integer(0, 6)), 5);
     BinarySpec spec;
-    spec.a = testing::random_broadcast_source(random, shape);
-    spec.b = testing::random_broadcast_source(random, shape);
-    spec.output = testing::broadcast_shape(spec.a, spec.b);
+    testing::draw_broadcast(random, &spec);
     expect_exact(spec, seed);
   }
 }

@@ -90,11 +90,8 @@ TEST_P(MinmaxVariant, IsExactAcrossWorkItems) {
 TEST_P(MinmaxVariant, BroadcastsLikeNumPy) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     Random random(seed);
-    const Extents shape = testing::random_shape(random, random.integer(0, 6), 5);
     MinmaxSpec spec;
-    spec.a = testing::random_broadcast_source(random, shape);
-    spec.b = testing::random_broadcast_source(random, shape);
-    spec.output = testing::broadcast_shape(spec.a, spec.b);
+    testing::draw_broadcast(random, &spec);
     expect_exact(spec, seed);
   }
 }

@@ -110,11 +110,8 @@ TEST_P(MulVariant, EqualsTheExactFormulaAcrossWorkItems) {
 TEST_P(MulVariant, BroadcastsLikeNumPy) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     Random random(seed);
-    const Extents shape = testing::random_shape(random, random.integer(0, 6), 5);
     MulSpec spec;
-    spec.a = testing::random_broadcast_source(random, shape);
-    spec.b = testing::random_broadcast_source(random, shape);
-    spec.output = testing::broadcast_shape(spec.a, spec.b);
+    testing::draw_broadcast(random, &spec);
     expect_exact<uint8_t>(spec, seed);
     expect_exact<int8_t>(spec, seed);
   }

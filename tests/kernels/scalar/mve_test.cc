@@ -229,35 +229,6 @@ TEST(MveConv2d, RowsAreWrittenOverTheirLargerInput) {
   }
 }
 
-// Sums as networks have them. The floats are not proved: where they are used they give other bytes.
-void draw_sum(Random& random, Conv2dArgs* args) {
-  AddFormula& sum = args->residual_sum;
-  args->has_residual = true;
-  args->residual_is_a = random.chance(0.5);
-  sum.contract = random.chance(0.7) ? Contract::kTfl2 : Contract::kF32e;
-  sum.dtype = args->output_dtype;
-  sum.left_shift = 20;
-  const auto multiplier = [&] { return static_cast<int32_t>(random.integer(1 << 30, INT32_MAX)); };
-  sum.input1_multiplier = multiplier();
-  sum.input2_multiplier = multiplier();
-  sum.output_multiplier = multiplier();
-  sum.input1_shift = -static_cast<int32_t>(random.integer(0, 3));
-  sum.input2_shift = -static_cast<int32_t>(random.integer(0, 3));
-  sum.output_shift = -static_cast<int32_t>(random.integer(16, 20));
-  sum.input1_zero_point = testing::random_zero_point(random, sum.dtype);
-  sum.input2_zero_point = testing::random_zero_point(random, sum.dtype);
-  sum.output_zero_point = testing::random_zero_point(random, sum.dtype);
-  testing::random_clamp(random, sum.dtype, &sum.clamp_min, &sum.clamp_max);
-  sum.input1_scale = 0.031f;
-  sum.input2_scale = 0.0173f;
-  sum.output_scale = 0.042f;
-  if (sum.contract == Contract::kTfl2 && random.chance(0.6)) {
-    sum.float_scale1 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
-    sum.float_scale2 = static_cast<float>(random.integer(1, 1000)) / 700.0f;
-    sum.float_offset = static_cast<float>(random.integer(-9000, 9000)) / 100.0f;
-  }
-}
-
 int32_t expected_sum(const AddFormula& f, int32_t a, int32_t b) {
   if (!kHasFloatSums || f.contract != Contract::kTfl2 || f.float_scale1 == 0.0f)
     return sum_of(f, a, b, false);
@@ -280,7 +251,7 @@ TEST(MveConv2d, AddsResiduals) {
     if (!testing::set_output_extents(&a, 0, 0)) continue;
     a.weights_layout = kLayout_o4k16;
     draw(random, seed % 3 != 0, &problem);
-    draw_sum(random, &a);
+    testing::draw_residual_sum(random, &a);
     std::vector<int32_t> residual, expected;
     for (const int32_t output : problem.expected) {
       residual.push_back(testing::random_value(random, a.output_dtype, Values::kWithEnds));
