@@ -12,16 +12,16 @@
 # itself: for editors, which want a command for each file, and for the check that each file includes what it uses.
 option(QPLAN_UNITY "Compile several files of the packer, the command and the tests at a time" ON)
 # Users of qplan and CI compile everything once, so units are large: the packer takes two thirds of the processor time
-# that it takes by folders, and up to 2.3 GB of memory for a unit. Developers compile again what a change touches, so
+# that it takes by folders, and up to 2.8 GB of memory for a unit. Developers compile again what a change touches, so
 # units are small.
-set(default_unity_size 120)
-# Five large units may be compiled at a time, if there are as many processors.
+set(default_unity_size 240)
+# Four large units may be compiled at a time, if there are as many processors.
 cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)  # in MiB
 cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
-if(jobs GREATER 5)
-  set(jobs 5)
+if(jobs GREATER 4)
+  set(jobs 4)
 endif()
-math(EXPR needed "${jobs} * 2400")
+math(EXPR needed "${jobs} * 2800")
 if(memory LESS needed)
   set(default_unity_size 24)
 endif()
@@ -38,7 +38,7 @@ endif()
 
 function(qplan_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ANY_FOLDER;LIGHT" "SIZE" "SKIP;HOT;TOGETHER")
-  set(light_options "$<$<CONFIG:Release>:-Og>")
+  set(light_options "$<$<CONFIG:Release>:-Og;$<$<CXX_COMPILER_ID:GNU>:${QPLAN_GCC_MEMORY}>>")
   if(NOT QPLAN_UNITY)
     return()
   endif()
@@ -106,7 +106,7 @@ function(qplan_unity target)
       file(CONFIGURE OUTPUT ${path} CONTENT "${content}" @ONLY)
       target_sources(${target} PRIVATE ${path})
       if(folder MATCHES "/light$")
-        set_source_files_properties(${path} PROPERTIES COMPILE_OPTIONS "${light_options}")
+        set_source_files_properties(${path} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS "${light_options}")
       endif()
     endforeach()
   endforeach()
