@@ -34,7 +34,7 @@ constexpr uint32_t kFewBlocks = 8;
 constexpr uint32_t kGroupChannels = 64;
 constexpr uint32_t kMaxTaps = 1024;
 constexpr uint64_t kMaxLineBufferBytes = 8 << 20;
-// Copies may write, and the last group of four bytes of a tap may be read, beyond the end of a row.
+// The last group of four bytes of a tap may be read beyond the end of a row.
 constexpr size_t kRowSlack = 64;
 
 // A block of `height` rows and `width` columns of output pixels, and its line buffer.
@@ -95,6 +95,15 @@ inline size_t line_buffer_bytes(const Conv2dArgs& a, const LineBuffer& line_buff
 }
 inline size_t interleaved_bytes(const Conv2dArgs& a, const LineBuffer& line_buffer) {
   return line_buffer.is_interleaved ? line_buffer.columns * column_bytes(a, line_buffer) + kRowSlack : 0;
+}
+
+// Before the first row of a line buffer, so that what follows the padding of rows begins where a vector of 64
+// bytes is stored in one piece. They are part of the slack of rows, of which the most is read where these are
+// interleaved.
+inline size_t bytes_before_rows(const Conv2dArgs& a, const LineBuffer& line_buffer) {
+  const size_t before = (64 - size_t{a.pad_left} * a.input_c % 64) % 64;
+  const bool has_room = before + line_buffer.columns * a.input_c + kMaxInterleavedBytes <= line_buffer.pitch;
+  return has_room ? before : 0;
 }
 
 inline bool line_buffer_fits(const Conv2dArgs& a, const LineBuffer& line_buffer) {
@@ -236,6 +245,7 @@ inline LineBufferScratch line_buffer_scratch(const Conv2dArgs& a, const LineBuff
   parts.rows =
       reinterpret_cast<const uint8_t**>(take(line_buffer.height == 1 ? 0 : num_rows * sizeof(void*)));
   parts.line_buffer = take(line_buffer_bytes(a, line_buffer));
+  if (scratch != nullptr) parts.line_buffer += bytes_before_rows(a, line_buffer);
   parts.interleaved = take(interleaved_bytes(a, line_buffer));
   return parts;
 }
@@ -272,6 +282,7 @@ inline void copy_line_buffer(const Conv2dArgs& a, const LineBuffer& line_buffer,
   int64_t row = int64_t{y} * a.stride_h - a.pad_top;
   for (size_t i = 0; i < line_buffer_rows(a, height);
        ++i, row += line_buffer.row_step, to += line_buffer.pitch) {
+    if (i % a.stride_h >= a.kernel_h) continue;  // windows step over it
     if (row >= 0 && row < a.input_h) {
       copy_line_buffer_row<kCopyRun, kFill, kKeepsBytes>(
           a, line_buffer, image + static_cast<size_t>(row) * row_bytes, column, to);

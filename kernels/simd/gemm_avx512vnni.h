@@ -11,6 +11,7 @@
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
 #include "kernels/simd/row_sums_avx512vnni.h"
+#include "kernels/simd/rows_avx512vnni.h"
 
 namespace qplan {
 namespace {
@@ -169,25 +170,6 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
     gemm_all_blocks512<PlainEpilogue>(g, first_block, end_block);
   } else {
     gemm_all_blocks512<SignedEpilogue>(g, first_block, end_block);
-  }
-}
-
-// to[i] = from[i] ^ sign_bias; may write up to 63 bytes more than that.
-inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
-  const __m512i sign_biases = _mm512_set1_epi8(static_cast<char>(sign_bias));
-  for (size_t i = 0; i < count; i += 64) {
-    const uint64_t left = count - i;
-    const __m512i v =
-        _mm512_maskz_loadu_epi8(mask64(left >= 64 ? 64 : static_cast<uint32_t>(left)), from + i);
-    _mm512_storeu_si512(to + i, _mm512_xor_si512(v, sign_biases));
-  }
-}
-
-inline void fill(uint8_t* to, uint8_t value, size_t count) {
-  const __m512i values = _mm512_set1_epi8(static_cast<char>(value));
-  for (size_t i = 0; i < count; i += 64) {
-    const uint64_t left = count - i;
-    _mm512_mask_storeu_epi8(to + i, left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1, values);
   }
 }
 
