@@ -1,13 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "src/packer/memory/arena.h"
 #include "src/packer/memory/lifetimes.h"
+#include "tests/support/sanitizers.h"
 
 namespace qplan::memory::planner_test {
 namespace {
@@ -182,18 +184,22 @@ TEST(Planner, TheSameBuffersGiveTheSameOffsets) {
   EXPECT_EQ(place_buffers(buffers, {}).offsets, place_buffers(buffers, {}).offsets);
 }
 
-double seconds_for(const std::vector<Buffer>& buffers) {
-  const auto begin = std::chrono::steady_clock::now();
+void expect_quick(const std::vector<Buffer>& buffers) {
+  const std::clock_t begin = std::clock();  // of this process: the machine may be busy
   const Placement placement = place_buffers(buffers, {});
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_GE(placement.peak, placement.lower_bound);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  testing::Test::RecordProperty("seconds", std::to_string(seconds));
+#if defined(NDEBUG) && !QPLAN_ASAN
+  EXPECT_LT(seconds, 20.0);
+#endif
 }
 
 TEST(Planner, HundredThousandBuffersInAChainAreQuick) {
   std::mt19937 random(1);
   std::vector<Buffer> buffers(100'000);
   for (uint32_t i = 0; i < buffers.size(); ++i) buffers[i] = {1 + random() % 100'000, i, i + 1};
-  EXPECT_LT(seconds_for(buffers), 20.0);
+  expect_quick(buffers);
 }
 
 TEST(Planner, HundredThousandBuffersAliveAtOnceAreQuick) {
@@ -202,7 +208,7 @@ TEST(Planner, HundredThousandBuffersAliveAtOnceAreQuick) {
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     buffers[i] = {1 + random() % 100'000, i, 100'000 + static_cast<uint32_t>(random() % 100'000)};
   }
-  EXPECT_LT(seconds_for(buffers), 20.0);
+  expect_quick(buffers);
 }
 
 }  // namespace
