@@ -20,16 +20,18 @@ namespace {
 // decided outside. Not inlined: its loop needs all registers.
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
-  const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
+  const size_t block_bytes = product_bytes(g);
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   __m512i sums[kRows * kBlocks];
   begin_sums512<kRows, kBlocks>(g, first_row, first_channel, sums);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
-    const Rows<kRows> rows(g, first_row, t);
-    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
-      add_products512<kSignBias, kRows, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
+    read_again();
+    const Rows<kRows> rows(g, first_row);
+    const size_t begin = g.tap_offsets[t], end = begin + tap_k4(g) * size_t{4};
+    for (size_t at = begin; at != end; at += 4, weights += 64) {
+      add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
     }
   }
 #pragma GCC unroll 16

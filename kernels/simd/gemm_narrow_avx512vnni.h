@@ -71,8 +71,7 @@ __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
 __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels,
                                                              uint32_t first_row, uint32_t block) {
-  const size_t num_k4 = tap_k4(g);
-  const int8_t* weights = g.weights + block * g.num_taps * num_k4 * 64;
+  const int8_t* weights = g.weights + block * product_bytes(g);
   const uint32_t first_channel = block * 16;
   __m256i sums[kRows];
   const __m256i bias = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel));
@@ -84,14 +83,16 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
       sums[p] = _mm256_add_epi32(sums[p], _mm256_set1_epi32(g.row_term[first_row + p]));
   }
   const __m256i sign_bias = _mm256_set1_epi8(static_cast<char>(g.sign_bias));
+  const Rows<kRows> rows(g, first_row);
   for (uint32_t t = 0; t < g.num_taps; ++t) {
-    const Rows<kRows> rows(g, first_row, t);
-    for (size_t k = 0; k < num_k4; ++k, weights += 64) {
+    read_again();
+    const size_t begin = g.tap_offsets[t], end = begin + tap_k4(g) * size_t{4};
+    for (size_t at = begin; at != end; at += 4, weights += 64) {
       const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights));
 #pragma GCC unroll 16
       for (uint32_t p = 0; p < kRows; ++p) {
         int32_t four;
-        __builtin_memcpy(&four, rows[p] + k * 4, 4);
+        __builtin_memcpy(&four, rows[p] + at, 4);
         __m256i u = _mm256_set1_epi32(four);
         if (kSignBias) u = _mm256_xor_si256(u, sign_bias);
         dot_u8s8_256(sums[p], u, w);

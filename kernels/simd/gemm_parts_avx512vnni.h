@@ -14,14 +14,21 @@
 namespace qplan {
 namespace {
 
-// Where one tap of a tile's rows begins. Rows at one distance from each other need fewer registers.
+// The bytes of a block's weights.
+inline size_t product_bytes(const Gemm& g) { return g.num_taps * size_t{tap_k4(g)} * 64; }
+
+// What a loop keeps in registers beyond the vectors is read from memory again after this. GCC would keep as
+// much of it as it can in registers of vectors; it gets there and back through the queue of the products,
+// where the addresses of the next ones wait for it.
+__attribute__((always_inline)) inline void read_again() { __asm__ volatile("" ::: "memory"); }
+
+// Where a tile's rows begin. Rows at one distance from each other need fewer registers.
 template <uint32_t kRows>
 struct EvenRows512 {
   static constexpr bool kAreEven = true;
   const uint8_t* first;
   size_t stride;
-  EvenRows512(const Gemm& g, uint32_t row, uint32_t tap)
-      : first(g.first_row + row * g.row_stride + g.tap_offsets[tap]), stride(g.row_stride) {}
+  EvenRows512(const Gemm& g, uint32_t row) : first(g.first_row + row * g.row_stride), stride(g.row_stride) {}
   const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
 };
 
@@ -29,9 +36,11 @@ template <uint32_t kRows>
 struct ListedRows512 {
   static constexpr bool kAreEven = false;
   const uint8_t* rows[kRows];
-  ListedRows512(const Gemm& g, uint32_t row, uint32_t tap) {
+  ListedRows512(const Gemm& g, uint32_t row) {
+    const uint8_t* const* list = g.rows + row;
+    __asm__("" : "+r"(list));  // else GCC keeps the distance of each from g.rows
 #pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) rows[p] = g.rows[row + p] + g.tap_offsets[tap];
+    for (uint32_t p = 0; p < kRows; ++p) rows[p] = list[p];
   }
   const uint8_t* operator[](uint32_t p) const { return rows[p]; }
 };
@@ -58,7 +67,7 @@ __attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t
   }
 }
 
-// Adds the products of the four bytes of each row that are `at` bytes after its tap's start.
+// Adds the products of the four bytes of each row that are `at` bytes after its start.
 template <bool kSignBias, uint32_t kRows, uint32_t kBlocks, typename Rows>
 __attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
                                                            size_t block_bytes, __m512i sign_bias,
@@ -120,7 +129,7 @@ struct TileStore512 {
   uint8_t* first;
   size_t stride;
   __mmask64 mask;
-  bool whole;
+  bool whole, is_contiguous;
 
   TileStore512(const Gemm& g, uint32_t first_channel)
       : bytes(g.residual == nullptr ? OutputBytes(g)
@@ -128,13 +137,16 @@ struct TileStore512 {
         first(g.first_out + first_channel),
         stride(g.out_stride),
         mask(mask64(g.num_channels - first_channel)),
-        whole(g.num_channels - first_channel >= kBlocks * 16) {}
+        whole(g.num_channels - first_channel >= kBlocks * 16),
+        is_contiguous(whole && stride == kBlocks * 16) {}
 
   // Four vectors, as many rows: one row of 64 channels, two of 32 or four of 16, of which `count` are wanted.
   __attribute__((always_inline)) void store_four(uint8_t* out, const __m512i (&four)[4],
                                                  uint32_t count) const {
     const __m512i packed = bytes.pack(four[0], four[1], four[2], four[3]);
-    if (kBlocks == 4) {
+    if (is_contiguous && count * kBlocks == 4) {
+      _mm512_storeu_si512(out, packed);
+    } else if (kBlocks == 4) {
       if (whole) {
         _mm512_storeu_si512(out, packed);
       } else {
@@ -264,25 +276,25 @@ constexpr uint32_t kRowBlocks = 8;
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t first_block) {
   constexpr uint32_t kParts = kBlocks <= 4 ? 2 : 1;
-  const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
+  const size_t num_k4 = tap_k4(g), block_bytes = product_bytes(g);
   const int8_t* weights = g.weights + first_block * block_bytes;
   const uint32_t first_channel = first_block * 16;
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
+  const Rows<1> rows(g, row);
   __m512i sums[kBlocks], others[kBlocks];
   begin_sums512<1, kBlocks>(g, row, first_channel, sums);
 #pragma GCC unroll 8
   for (uint32_t b = 0; b < kBlocks; ++b) others[b] = _mm512_setzero_si512();
   for (uint32_t t = 0; t < g.num_taps; ++t) {
-    const Rows<1> rows(g, row, t);
-    size_t k = 0;
-    for (; k + kParts <= num_k4; k += kParts, weights += kParts * 64) {
-      add_products512<kSignBias, 1, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
+    size_t k = 0, at = g.tap_offsets[t];
+    for (; k + kParts <= num_k4; k += kParts, at += kParts * 4, weights += kParts * 64) {
+      add_products512<kSignBias, 1, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       if (kParts == 2) {
-        add_products512<kSignBias, 1, kBlocks>(rows, k * 4 + 4, weights + 64, block_bytes, sign_bias, others);
+        add_products512<kSignBias, 1, kBlocks>(rows, at + 4, weights + 64, block_bytes, sign_bias, others);
       }
     }
     if (k < num_k4) {
-      add_products512<kSignBias, 1, kBlocks>(rows, k * 4, weights, block_bytes, sign_bias, sums);
+      add_products512<kSignBias, 1, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       weights += 64;
     }
   }
@@ -350,7 +362,7 @@ inline uint32_t stream_rows512(const Gemm& g) {
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks;
-  const size_t num_k4 = tap_k4(g), block_bytes = g.num_taps * num_k4 * 64;
+  const size_t block_bytes = product_bytes(g);
   const uint32_t first_channel = first_block * 16;
   const TileStore512<kBlocks> store(g, first_channel);
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
@@ -363,20 +375,20 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
     const int8_t* weights = g.weights + first_block * block_bytes;
     __m512i sums[kStreamSums];
     begin_sums512<kRows, kBlocks>(g, row, first_channel, sums);
-    const Rows<kRows> first_tap(g, row, 0);
+    const Rows<kRows> rows(g, row);
+    size_t at = g.tap_offsets[0], end = at + tap_k4(g) * size_t{4};
 #pragma GCC unroll 3
-    for (uint32_t part = 0; part < kStreamParts; ++part, weights += 64) {
-      add_products512<kSignBias, kRows, kBlocks>(first_tap, part * 4, weights, block_bytes, sign_bias, sums);
+    for (uint32_t part = 0; part < kStreamParts; ++part, at += 4, weights += 64) {
+      add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       finish_part512<Epilogue, kBlocks>(g, store, before, part, row_before, first_channel);
     }
-    for (size_t k = kStreamParts; k < num_k4; ++k, weights += 64) {
-      add_products512<kSignBias, kRows, kBlocks>(first_tap, k * 4, weights, block_bytes, sign_bias, sums);
-    }
-    for (uint32_t t = 1; t < g.num_taps; ++t) {
-      const Rows<kRows> tap(g, row, t);
-      for (size_t k = 0; k < num_k4; ++k, weights += 64) {
-        add_products512<kSignBias, kRows, kBlocks>(tap, k * 4, weights, block_bytes, sign_bias, sums);
+    for (uint32_t t = 0;;) {
+      for (; at != end; at += 4, weights += 64) {
+        add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       }
+      if (++t >= g.num_taps) break;
+      at = g.tap_offsets[t];
+      end = at + tap_k4(g) * size_t{4};
     }
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = sums[i];
