@@ -250,45 +250,61 @@ inline LineBufferScratch line_buffer_scratch(const Conv2dArgs& a, const LineBuff
   return parts;
 }
 
-// Columns [begin, begin + line buffer.columns) of an input row, of which those outside [0, input_w) are
+// What the rows of a line buffer are made of, in bytes: padding, a run of a row of input, padding.
+struct LineBufferRow {
+  size_t before, run, after;
+  size_t first;  // of the run, in a row of input
+  uint8_t pad, sign_bias;
+};
+
+// Columns [begin, begin + line buffer.columns) of a row of input, of which those outside [0, input_w) are
 // padding.
-template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
-          void (*kFill)(uint8_t*, uint8_t, size_t), bool kKeepsBytes = false>
-inline void copy_line_buffer_row(const Conv2dArgs& a, const LineBuffer& line_buffer, const uint8_t* row,
-                                 int64_t begin, uint8_t* to) {
-  const uint8_t sign_bias = line_buffer_sign_bias(a, kKeepsBytes),
-                pad = static_cast<uint8_t>(a.pad_value) ^ sign_bias;
+inline LineBufferRow line_buffer_row(const Conv2dArgs& a, const LineBuffer& line_buffer, int64_t begin,
+                                     bool keeps_bytes) {
   const size_t c = a.input_c;
   const auto columns = static_cast<int64_t>(line_buffer.columns);
   const int64_t room = int64_t{a.input_w} - begin;
   const int64_t first = begin >= 0 ? 0 : (-begin < columns ? -begin : columns);
   const int64_t end = room >= columns ? columns : (room > first ? room : first);
-  if (first > 0) kFill(to, pad, c * static_cast<size_t>(first));
-  if (end > first) {
-    kCopyRun(to + c * static_cast<size_t>(first), row + c * static_cast<size_t>(begin + first),
-             c * static_cast<size_t>(end - first), sign_bias);
-  }
-  if (end < columns) kFill(to + c * static_cast<size_t>(end), pad, c * static_cast<size_t>(columns - end));
+  LineBufferRow row;
+  row.before = c * static_cast<size_t>(first);
+  row.run = c * static_cast<size_t>(end - first);
+  row.after = c * static_cast<size_t>(columns - end);
+  row.first = row.run > 0 ? c * static_cast<size_t>(begin + first) : 0;
+  row.sign_bias = line_buffer_sign_bias(a, keeps_bytes);
+  row.pad = static_cast<uint8_t>(a.pad_value) ^ row.sign_bias;
+  return row;
 }
 
-// The line buffer of `height` rows of output from row y and column x on, of image n.
+template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
+          void (*kFill)(uint8_t*, uint8_t, size_t)>
+inline void copy_line_buffer_row(const LineBufferRow& row, const uint8_t* input, uint8_t* to) {
+  if (row.before > 0) kFill(to, row.pad, row.before);
+  if (row.run > 0) kCopyRun(to + row.before, input + row.first, row.run, row.sign_bias);
+  if (row.after > 0) kFill(to + row.before + row.run, row.pad, row.after);
+}
+
+// The line buffer of `height` rows of output from row y and column x on, of image n. Rows that windows step
+// over are left out.
 template <void (*kCopyRun)(uint8_t*, const uint8_t*, size_t, uint8_t),
           void (*kFill)(uint8_t*, uint8_t, size_t), bool kKeepsBytes = false>
 inline void copy_line_buffer(const Conv2dArgs& a, const LineBuffer& line_buffer, uint32_t n, uint32_t y,
                              uint32_t x, uint32_t height, uint8_t* to) {
   const size_t row_bytes = size_t{a.input_w} * a.input_c;
   const uint8_t* image = static_cast<const uint8_t*>(a.input) + size_t{n} * a.input_h * row_bytes;
-  const int64_t column = int64_t{x} * a.stride_w - a.pad_left;
+  const LineBufferRow parts =
+      line_buffer_row(a, line_buffer, int64_t{x} * a.stride_w - a.pad_left, kKeepsBytes);
   int64_t row = int64_t{y} * a.stride_h - a.pad_top;
-  for (size_t i = 0; i < line_buffer_rows(a, height);
-       ++i, row += line_buffer.row_step, to += line_buffer.pitch) {
-    if (i % a.stride_h >= a.kernel_h) continue;  // windows step over it
+  uint32_t of_step = 0;
+  for (size_t left = line_buffer_rows(a, height); left > 0;
+       --left, row += line_buffer.row_step, to += line_buffer.pitch) {
+    const bool is_read = of_step < a.kernel_h;
+    of_step = of_step + 1 == a.stride_h ? 0 : of_step + 1;
+    if (!is_read) continue;
     if (row >= 0 && row < a.input_h) {
-      copy_line_buffer_row<kCopyRun, kFill, kKeepsBytes>(
-          a, line_buffer, image + static_cast<size_t>(row) * row_bytes, column, to);
+      copy_line_buffer_row<kCopyRun, kFill>(parts, image + static_cast<size_t>(row) * row_bytes, to);
     } else {
-      kFill(to, static_cast<uint8_t>(a.pad_value) ^ line_buffer_sign_bias(a, kKeepsBytes),
-            line_buffer.columns * a.input_c);
+      kFill(to, parts.pad, parts.before + parts.run + parts.after);
     }
   }
 }

@@ -29,8 +29,8 @@ void copy(uint32_t input_w, int64_t begin) {
   LineBuffer line_buffer{};
   line_buffer.columns = 4;
   uint8_t to[4] = {};
-  copy_line_buffer_row<count_copy, count_fill>(args, line_buffer,
-                                               reinterpret_cast<const uint8_t*>(uintptr_t{4096}), begin, to);
+  copy_line_buffer_row<count_copy, count_fill>(line_buffer_row(args, line_buffer, begin, false),
+                                               reinterpret_cast<const uint8_t*>(uintptr_t{4096}), to);
 }
 
 TEST(Conv2dLineBuffer, RowOverTheBeginOfTheWidestInput) {
