@@ -189,7 +189,7 @@ void expect_quick(const std::vector<Buffer>& buffers) {
   const Placement placement = place_buffers(buffers, {});
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_GE(placement.peak, placement.lower_bound);
-  testing::Test::RecordProperty("seconds", std::to_string(seconds));
+  ::testing::Test::RecordProperty("seconds", std::to_string(seconds));
 #if defined(NDEBUG) && !QPLAN_ASAN
   EXPECT_LT(seconds, 20.0);
 #endif
