@@ -45,16 +45,27 @@ __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, u
   TileStore512<kBlocks>(g, first_channel).template store<kRows>(sums, first_row);
 }
 
-// All rows, of which there are at least kRows: the last tile may begin among rows that are done, unless it
-// would have a single row that is not.
+// All rows, of which there are at least kRows. Where rows are listed, what a multiple of six leaves is one or
+// two tiles of four: of 56 rows, seven of a hundred were computed twice. Else the last tile may begin among
+// rows that are done, unless it would have a single row that is not.
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
-  const uint32_t end = g.num_rows - (g.num_rows % kRows == 1 ? 1 : 0);
+  constexpr uint32_t kFew = 4;
+  constexpr bool kHasFew = kRows == 6 && kBlocks > 1 && Epilogue::kIsFloat && !Rows<1>::kAreEven;
+  const uint32_t rows = g.num_rows, left = rows % kRows;
+  const bool ends_in_few = kHasFew && left >= 2 && left <= kFew;
+  const uint32_t end = rows - (left == 1 ? 1 : !ends_in_few ? 0 : left == 2 ? 2 * kFew : left);
   for (uint32_t p = 0; p < end; p += kRows) {
     const uint32_t row = p + kRows <= end ? p : end - kRows;
     gemm_tile512<Epilogue, Rows, kSignBias, kRows, kBlocks>(g, row, first_block);
   }
-  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
+  if constexpr (kHasFew) {
+    // Three rows that are left begin with the one before them.
+    for (uint32_t p = left == 2 ? end : rows - kFew; ends_in_few && p < rows; p += kFew) {
+      gemm_tile512<Epilogue, Rows, kSignBias, kFew, kBlocks>(g, p, first_block);
+    }
+  }
+  if (left == 1) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
 }
 
 // One row alone waits for its own sums, and those of six of one block hardly suffice; more than eight listed

@@ -227,28 +227,47 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnImages) {
   }
 }
 
+// Two images of windows of 3x3, as many as their pixels.
+Conv2dProblem windows_problem(uint64_t seed, uint32_t height, uint32_t width, uint32_t output_c) {
+  Random random(seed);
+  Conv2dProblem problem;
+  problem.seed = seed;
+  Conv2dArgs& a = problem.args;
+  a.batch = 2;
+  a.groups = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+  a.input_h = height;
+  a.input_w = width;
+  a.input_c = 4;
+  a.output_c = output_c;
+  a.kernel_h = a.kernel_w = 3;
+  a.pad_top = a.pad_left = 1;
+  a.weights_layout = kLayout_o16k4;
+  EXPECT_TRUE(testing::set_output_extents(&a, 1, 1));
+  testing::draw_conv2d_scalars(random, &a);
+  a.input_zero_point = dtype_min(a.input_dtype);
+  testing::fill_conv2d_problem(random, &problem);
+  return problem;
+}
+
 // Rows that several blocks share, in images of several of them.
 TEST_P(Conv2dVariant, EqualsTheOracleOnWideImages) {
   for (const uint32_t width : {241u, 300u, 500u}) {
-    Random random(2100 + width);
-    Conv2dProblem problem;
-    problem.seed = width;
-    Conv2dArgs& a = problem.args;
-    a.batch = 2;
-    a.groups = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
-    a.input_h = 3;
-    a.input_w = width;
-    a.input_c = 4;
-    a.output_c = 24;
-    a.kernel_h = a.kernel_w = 3;
-    a.pad_top = a.pad_left = 1;
-    a.weights_layout = kLayout_o16k4;
-    ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
-    testing::draw_conv2d_scalars(random, &a);
-    a.input_zero_point = dtype_min(a.input_dtype);
-    testing::fill_conv2d_problem(random, &problem);
-    expect_correct_in_all_forms(problem);
+    expect_correct_in_all_forms(windows_problem(2100 + width, 3, width, 24));
     if (HasFailure()) return;
+  }
+}
+
+// Blocks of several rows of output: tiles of their windows with every rest, of two and four blocks of
+// channels.
+TEST_P(Conv2dVariant, EqualsTheOracleOnBlocksOfWindowsWithEveryRest) {
+  for (const uint32_t output_c : {32u, 48u, 64u, 100u}) {
+    for (uint32_t height = 2; height <= 3; ++height) {
+      for (uint32_t width = 3; width <= 11; ++width) {
+        expect_correct_in_all_forms(
+            windows_problem(2600 + output_c * 100 + height * 20 + width, height, width, output_c));
+        if (HasFailure()) return;
+      }
+    }
   }
 }
 
