@@ -27,18 +27,12 @@ inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sig
   if (count % 64 != 0) copy_64(count - 64);
 }
 
-// Stores with a mask take longer than all of the others.
 inline void fill(uint8_t* to, uint8_t value, size_t count) {
   const __m512i values = _mm512_set1_epi8(static_cast<char>(value));
-  for (; count >= 64; count -= 64, to += 64) _mm512_storeu_si512(to, values);
-  for (; count >= 16; count -= 16, to += 16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_castsi512_si128(values));
+  for (size_t i = 0; i < count; i += 64) {
+    const uint64_t left = count - i;
+    _mm512_mask_storeu_epi8(to + i, left >= 64 ? ~__mmask64{0} : (__mmask64{1} << left) - 1, values);
   }
-  for (; count >= 4; count -= 4, to += 4) {
-    const uint32_t four = value * 0x01010101u;
-    __builtin_memcpy(to, &four, 4);
-  }
-  for (; count > 0; --count) *to++ = value;
 }
 
 // Writes where `count` rows begin, side by side; returns where the next is written.
