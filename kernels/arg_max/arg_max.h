@@ -28,8 +28,8 @@ struct ArgMaxArgs {
 };
 
 // Best first; the reference, which computes all that is bound, is the last.
-#define QPLAN_ARG_MAX_VARIANTS \
-  QPLAN_SIMD_VARIANTS(arg_max) \
+#define QPLAN_ARG_MAX_VARIANTS                      \
+  QPLAN_SIMD_VARIANTS_AFTER(arg_max, arg_max_short) \
   QPLAN_VARIANT(arg_max_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ArgMaxArgs)
 QPLAN_ARG_MAX_VARIANTS

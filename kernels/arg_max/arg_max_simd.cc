@@ -65,7 +65,7 @@ QPLAN_SIMD_NAMESPACE(arg_max) {
 Refusal accepts(const ArgMaxArgs& args) {
   if (args.inner != 1) return Refusal::kAxes;
   // Short rows take half as long with vectors of 32 bytes: half the work of a longer vector would be for
-  // nothing.
+  // nothing. Many of them are for arg_max_short.
   if (kBytes > 32 && args.extent <= 32) return Refusal::kTooSmall;
   return args.input_dtype == Dtype::kU8 || args.input_dtype == Dtype::kS8 ? Refusal::kNone : Refusal::kDtype;
 }

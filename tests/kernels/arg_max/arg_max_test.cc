@@ -102,6 +102,19 @@ TEST_P(ArgMaxVariant, TakesRowsAroundTheVectorWidth) {
   }
 }
 
+// Rows that are taken together, and those that remain of them.
+TEST_P(ArgMaxVariant, TakesAnyNumberOfShortRows) {
+  for (int64_t extent = 1; extent <= 33 && !HasFailure(); ++extent) {
+    for (const int64_t rows : {16, 31, 32, 35, 64, 69, 130}) {
+      ArgMaxSpec spec;
+      spec.input = {rows, extent};
+      spec.axis = 1;
+      expect_first_of_the_largest_of_all_dtypes(spec, static_cast<uint64_t>(extent * 1000 + rows));
+      expect_first_of_the_largest<int8_t, int32_t>(spec, static_cast<uint64_t>(extent * 1000 + rows));
+    }
+  }
+}
+
 // The largest element twice, at all pairs of places of a row longer than two vectors.
 TEST_P(ArgMaxVariant, TakesTheFirstOfTwoEqualElements) {
   constexpr int64_t kExtent = 75;
