@@ -66,7 +66,7 @@ class ShortRows {
   }
 
  private:
-  // Of each two neighbours the larger, alternately those of a and of b.
+  // The larger of each two neighbours, alternately of a and of b.
   static __m512i interleave(__m512i a, __m512i b) {
     return largest_keys<kSigned>(_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b));
   }
