@@ -8,8 +8,10 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/gemm_half_avx512vnni.h"
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
+#include "kernels/simd/gemm_stream_avx512vnni.h"
 #include "kernels/simd/row_sums_avx512vnni.h"
 #include "kernels/simd/rows_avx512vnni.h"
 
@@ -77,13 +79,7 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
   }
   if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kSignBias && kBlocks == 1)) {
     if (g.residual == nullptr && is_short_product512(g)) {
-      constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
-      const uint32_t end = stream_rows512<kStreamed>(g);
-      for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
-        gemm_stream512<Epilogue, Rows, kSignBias, kStreamed>(g, end, b);
-      }
-      if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
-      return;
+      return gemm_short512<Epilogue, Rows, kSignBias, kBlocks>(g, first_block);
     }
   }
   constexpr uint32_t kRows = kBlocks > 1 ? 6 : Rows<1>::kAreEven ? 12 : 8;
@@ -143,13 +139,20 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
   return b;
 }
 
-// The last block as a half, if it is one, in float: whether it was done.
+// The last block as a half, if it is one, in float: how many blocks were done, the one before it, too, where
+// rows are at one distance.
 template <typename Epilogue>
-inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
-  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return false;
-  if (g.contract != Contract::kF32e &&
-      (g.float_epilogue == FloatEpilogue::kNone || !groups_have_form(g, block, 1))) {
-    return false;
+inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t block) {
+  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return 0;
+  const auto has_form = [&](uint32_t from, uint32_t count) {
+    return g.contract == Contract::kF32e ||
+           (g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, from, count));
+  };
+  if (!has_form(block, 1)) return 0;
+  if (g.rows == nullptr && block > first_block && has_form(block - 1, 1)) {
+    g.sign_bias == 0 ? gemm_three_halves512<Epilogue, false>(g, block - 1)
+                     : gemm_three_halves512<Epilogue, true>(g, block - 1);
+    return 2;
   }
   if (g.rows != nullptr) {
     gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
@@ -158,12 +161,12 @@ inline bool gemm_half_block512(const Gemm& g, uint32_t block) {
   } else {
     gemm_half_tiles512<Epilogue, EvenRows512, true, 16>(g, block);
   }
-  return true;
+  return 1;
 }
 
 template <typename Epilogue>
 inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end_block) {
-  if (first_block < end_block && gemm_half_block512<Epilogue>(g, end_block - 1)) --end_block;
+  if (first_block < end_block) end_block -= gemm_half_block512<Epilogue>(g, first_block, end_block - 1);
   uint32_t b = first_block;
   if (g.num_rows == 1) b = gemm_blocks512<Epilogue, kRowBlocks>(g, b, end_block);
   b = gemm_blocks512<Epilogue, 4>(g, b, end_block);

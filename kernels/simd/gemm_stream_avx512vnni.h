@@ -1,0 +1,185 @@
+// Products of few bytes (kernels/numeric/gemm.h): half of their time would be the epilogue, whose
+// instructions are not those of the products. So the outputs of a tile are made between the products of the
+// next one. Internal linkage only.
+#ifndef QPLAN_KERNELS_SIMD_GEMM_STREAM_AVX512VNNI_H_
+#define QPLAN_KERNELS_SIMD_GEMM_STREAM_AVX512VNNI_H_
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "kernels/numeric/gemm.h"
+#include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/gemm_parts_avx512vnni.h"
+
+namespace qplan {
+namespace {
+
+// Sums of a tile: those of the one before take as many registers. Four are finished at a time.
+constexpr uint32_t kStreamSums = 12;
+constexpr uint32_t kStreamParts = kStreamSums / 4;
+// Groups of four bytes of a row, beyond which larger tiles are as fast.
+constexpr uint32_t kMaxStreamK4 = 64;
+
+// Whether it pays, with rows enough for a tile of any kind.
+inline bool is_short_product512(const Gemm& g) {
+  return g.rows == nullptr && g.num_rows >= kStreamSums && tap_k4(g) >= kStreamParts &&
+         g.num_taps * size_t{tap_k4(g)} <= kMaxStreamK4;
+}
+
+// Rows that are streamed: not the last one, where a tile would have no other.
+template <uint32_t kBlocks>
+inline uint32_t stream_rows512(const Gemm& g) {
+  return g.num_rows - (g.num_rows % (kStreamSums / kBlocks) == 1 ? 1 : 0);
+}
+
+// Where outputs go. If kSaturates, all channels exist, and saturation is their clamp: then a tenth of the
+// instructions less. Outputs of kPlain have no zero point but the lowest value.
+template <typename Epilogue, uint32_t kBlocks, bool kSaturates>
+class StreamStore512 {
+ public:
+  explicit StreamStore512(const TileStore512<kBlocks>& store)
+      : store_(store),
+        zero_point_(_mm512_add_epi16(store.bytes.zero_point,
+                                     _mm512_set1_epi16(store.bytes.is_signed ? -INT8_MIN : 0))) {}
+
+  static bool takes(const TileStore512<kBlocks>& store) {
+    return !kSaturates || (store.whole && !store.bytes.clamps && (!kFromLowest || store.bytes.from_lowest));
+  }
+
+  uint8_t* row(uint32_t p) const { return store_.first + p * store_.stride; }
+  size_t stride() const { return store_.stride; }
+
+  // 4 / kBlocks rows.
+  __attribute__((always_inline)) void store(uint8_t* out, const __m512i (&four)[4]) const {
+    if constexpr (kSaturates) {
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      __m512i ab = _mm512_packs_epi32(four[0], four[1]), cd = _mm512_packs_epi32(four[2], four[3]);
+      if (!kFromLowest) {
+        ab = _mm512_adds_epi16(ab, zero_point_);
+        cd = _mm512_adds_epi16(cd, zero_point_);
+      }
+      const __m512i lanes = _mm512_xor_si512(_mm512_packus_epi16(ab, cd), store_.bytes.lowest);
+      const __m512i packed = _mm512_permutexvar_epi32(order, lanes);
+      if (kBlocks == 1 && store_.is_contiguous) {
+        _mm512_storeu_si512(out, packed);
+      } else if (kBlocks == 2) {
+        store_rows256(out, store_.stride, true, 0, packed, 2);
+      } else {
+        store_rows128(out, store_.stride, true, 0, packed, 4);
+      }
+    } else {
+      store_.store_four(out, four, 4 / kBlocks);
+    }
+  }
+
+ private:
+  static constexpr bool kFromLowest = std::is_same_v<Epilogue, PlainEpilogue>;
+  TileStore512<kBlocks> store_;
+  __m512i zero_point_;  // int16, of uint8
+};
+
+// Rows [0, num_rows) by kBlocks blocks, one or two. What is before the first tile is written to the first
+// rows, too, and then written over.
+template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates>
+__attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
+  constexpr uint32_t kRows = kStreamSums / kBlocks, kFinished = 4 / kBlocks;
+  const uint32_t first_channel = first_block * 16;
+  // Copies, because a store of bytes may change what g refers to, as far as the compiler knows.
+  const StreamStore512<Epilogue, kBlocks, kSaturates> store(TileStore512<kBlocks>(g, first_channel));
+  const size_t block_bytes = product_bytes(g), stride = g.row_stride;
+  const int8_t* const first_weights = g.weights + first_block * block_bytes;
+  const uint8_t* const first_row = g.first_row;
+  const int32_t* const row_term = g.row_term;
+  const size_t* const tap_offsets = g.tap_offsets;
+  const size_t tap_bytes = tap_k4(g) * size_t{4};
+  const uint32_t num_taps = g.num_taps;
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
+  const Epilogue epilogues[2] = {{g, first_channel}, {g, first_channel + (kBlocks - 1) * 16}};
+  const __m512i biases[2] = {_mm512_loadu_si512(g.bias + first_channel),
+                             _mm512_loadu_si512(g.bias + first_channel + (kBlocks - 1) * 16)};
+  __m512i before[kStreamSums];
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = _mm512_setzero_si512();
+
+  // Three rows have one address: the others are found by the stride, and twice the stride.
+  const auto add_group = [&](const uint8_t* at, const int8_t* weights, __m512i(&sums)[kStreamSums])
+      __attribute__((always_inline)) {
+    __m512i w[kBlocks];
+#pragma GCC unroll 2
+    for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) {
+      int32_t four;
+      __builtin_memcpy(&four, at + p % 3 * stride, 4);
+      __m512i u = _mm512_set1_epi32(four);
+      if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
+#pragma GCC unroll 2
+      for (uint32_t b = 0; b < kBlocks; ++b) dot_u8s8_512(sums[p * kBlocks + b], u, w[b]);
+      if (p % 3 == 2) at += 3 * stride;
+    }
+  };
+  const auto finish_part = [&](uint32_t part, uint8_t * first_out) __attribute__((always_inline)) {
+    __m512i outputs[4];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; ++i) outputs[i] = epilogues[i % kBlocks].outputs(before[part * 4 + i]);
+    store.store(first_out + part * kFinished * store.stride(), outputs);
+  };
+
+  uint8_t* out_before = store.row(0);
+  for (uint32_t p = 0; p < num_rows; p += kRows) {
+    const uint32_t row = p + kRows <= num_rows ? p : num_rows - kRows;
+    const int8_t* weights = first_weights;
+    const uint8_t* from = first_row + row * stride;
+    __m512i sums[kStreamSums];
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < kStreamSums; ++i) sums[i] = biases[i % kBlocks];
+    if (row_term != nullptr) {
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < kStreamSums; ++i) {
+        sums[i] = _mm512_add_epi32(sums[i], _mm512_set1_epi32(row_term[row + i / kBlocks]));
+      }
+    }
+    const uint8_t *at = from + tap_offsets[0], *end = at + tap_bytes;
+#pragma GCC unroll 3
+    for (uint32_t part = 0; part < kStreamParts; ++part, at += 4, weights += 64) {
+      add_group(at, weights, sums);
+      finish_part(part, out_before);
+    }
+    for (uint32_t t = 0;;) {
+      for (; at != end; at += 4, weights += 64) add_group(at, weights, sums);
+      if (++t >= num_taps) break;
+      at = from + tap_offsets[t];
+      end = at + tap_bytes;
+    }
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = sums[i];
+    out_before = store.row(row);
+  }
+#pragma GCC unroll 3
+  for (uint32_t part = 0; part < kStreamParts; ++part) finish_part(part, out_before);
+}
+
+// All rows by kBlocks blocks.
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
+inline void gemm_short512(const Gemm& g, uint32_t first_block) {
+  constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
+  const uint32_t end = stream_rows512<kStreamed>(g);
+  for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
+    if constexpr (std::is_same_v<Epilogue, PlainEpilogue> || std::is_same_v<Epilogue, SignedEpilogue>) {
+      if (StreamStore512<Epilogue, kStreamed, true>::takes(TileStore512<kStreamed>(g, b * 16))) {
+        gemm_stream512<Epilogue, kSignBias, kStreamed, true>(g, end, b);
+        continue;
+      }
+    }
+    gemm_stream512<Epilogue, kSignBias, kStreamed, false>(g, end, b);
+  }
+  if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
+}
+
+}  // namespace
+}  // namespace qplan
+
+#endif  // QPLAN_KERNELS_SIMD_GEMM_STREAM_AVX512VNNI_H_
