@@ -47,8 +47,8 @@ struct ResizeBilinearArgs {
 };
 
 // Best first; the reference, which computes all that is bound, is the last.
-#define QPLAN_RESIZE_BILINEAR_VARIANTS \
-  QPLAN_SIMD_VARIANTS(resize_bilinear) \
+#define QPLAN_RESIZE_BILINEAR_VARIANTS                      \
+  QPLAN_SIMD_VARIANTS_AFTER(resize_bilinear, resize_pixels) \
   QPLAN_VARIANT(resize_bilinear_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, ResizeBilinearArgs)
 QPLAN_RESIZE_BILINEAR_VARIANTS

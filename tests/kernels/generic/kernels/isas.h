@@ -16,3 +16,4 @@
 #define QPLAN_FILE_avg_pool2d_generic(name, isa)
 #define QPLAN_FILE_max_pool2d_generic(name, isa)
 #define QPLAN_FILE_arg_max_short_generic(name, isa)
+#define QPLAN_FILE_resize_pixels_generic(name, isa)
