@@ -141,6 +141,7 @@ inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const
   product->first_out =
       static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * product->out_stride;
   if (line_buffer.height == 1) return;
+  product->even_rows = width;
   const uint8_t** rows = parts.rows;
   for (uint32_t i = 0; i < height; ++i) {
     const uint8_t* row = parts.line_buffer + i * a.stride_h * line_buffer.pitch;

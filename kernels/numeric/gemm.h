@@ -52,6 +52,7 @@ struct Gemm {
   uint8_t* first_out = nullptr;
   size_t out_stride = 0;  // bytes from a row's outputs to those of the next
   uint32_t num_rows = 0;
+  uint32_t even_rows = 0;  // listed rows: each so many, of which num_rows is a multiple, are row_stride apart
   uint32_t num_taps = 0;
   uint32_t tap_bytes = 0;
   uint8_t sign_bias = 0;     // 0x80 makes uint8 of int8, plus 128

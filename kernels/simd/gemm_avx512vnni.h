@@ -70,6 +70,29 @@ inline void gemm_full_tiles512(const Gemm& g, uint32_t first_block) {
   if (left == 1) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
 }
 
+// Listed rows in runs at one distance (Gemm::even_rows), by one block; the last tile of a run may begin among
+// rows that are done.
+template <typename Epilogue, uint32_t kRows>
+inline void gemm_runs512(const Gemm& g, uint32_t block) {
+  for (uint32_t run = 0; run < g.num_rows; run += g.even_rows) {
+    for (uint32_t p = 0; p < g.even_rows; p += kRows) {
+      const uint32_t row = p + kRows <= g.even_rows ? p : g.even_rows - kRows;
+      gemm_tile512<Epilogue, RunRows512, false, kRows, 1>(g, run + row, block);
+    }
+  }
+}
+
+// Rows of a tile of gemm_runs512, or 0 where tiles of any rows are better: eight sums wait for each other in
+// turn, but no more than a seventh of the rows is to be computed twice.
+inline uint32_t run_tile_rows512(const Gemm& g) {
+  for (uint32_t rows = 16; rows >= 12; rows -= 4) {
+    if (g.even_rows < rows) continue;
+    const uint32_t computed = (g.even_rows + rows - 1) / rows * rows;
+    if (computed - g.even_rows <= computed / 7) return rows;
+  }
+  return 0;
+}
+
 // One row alone waits for its own sums, and those of six of one block hardly suffice; more than eight listed
 // ones have no registers for where they are.
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
@@ -81,6 +104,11 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
     if (g.residual == nullptr && is_short_product512(g)) {
       return gemm_short512<Epilogue, Rows, kSignBias, kBlocks>(g, first_block);
     }
+  }
+  if constexpr (Epilogue::kIsFloat && !Rows<1>::kAreEven && kBlocks == 1) {
+    const uint32_t rows = run_tile_rows512(g);
+    if (rows == 16) return gemm_runs512<Epilogue, 16>(g, first_block);
+    if (rows == 12) return gemm_runs512<Epilogue, 12>(g, first_block);
   }
   constexpr uint32_t kRows = kBlocks > 1 ? 6 : Rows<1>::kAreEven ? 12 : 8;
   if (g.num_rows >= kRows) {

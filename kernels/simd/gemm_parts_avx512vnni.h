@@ -45,6 +45,16 @@ struct ListedRows512 {
   const uint8_t* operator[](uint32_t p) const { return rows[p]; }
 };
 
+// Listed rows of which a tile's are at one distance from each other.
+template <uint32_t kRows>
+struct RunRows512 {
+  static constexpr bool kAreEven = true;
+  const uint8_t* first;
+  size_t stride;
+  RunRows512(const Gemm& g, uint32_t row) : first(g.rows[row]), stride(g.row_stride) {}
+  const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
+};
+
 // The sums of a tile before its first product: biases and what the rows add to all channels.
 template <uint32_t kRows, uint32_t kBlocks>
 __attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t first_row,
@@ -67,6 +77,29 @@ __attribute__((always_inline)) inline void begin_sums512(const Gemm& g, uint32_t
   }
 }
 
+// Where the bytes of each row are, in order. Three even rows share an address: one each would need more
+// registers than there are, and each from the one before it an instruction.
+template <typename Rows>
+class RowCursor {
+ public:
+  __attribute__((always_inline)) RowCursor(const Rows& rows, size_t at) : rows_(rows), at_(at) {
+    if constexpr (Rows::kAreEven) from_ = rows.first + at;
+  }
+  __attribute__((always_inline)) const uint8_t* next(uint32_t p) {
+    if constexpr (Rows::kAreEven) {
+      if (p > 0 && p % 3 == 0) from_ += 3 * rows_.stride;
+      return from_ + p % 3 * rows_.stride;
+    } else {
+      return rows_[p] + at_;
+    }
+  }
+
+ private:
+  const Rows& rows_;
+  const uint8_t* from_ = nullptr;
+  size_t at_;
+};
+
 // Adds the products of the four bytes of each row that are `at` bytes after its start.
 template <bool kSignBias, uint32_t kRows, uint32_t kBlocks, typename Rows>
 __attribute__((always_inline)) inline void add_products512(const Rows& rows, size_t at, const int8_t* weights,
@@ -75,10 +108,11 @@ __attribute__((always_inline)) inline void add_products512(const Rows& rows, siz
   __m512i w[kBlocks];
 #pragma GCC unroll 16
   for (uint32_t b = 0; b < kBlocks; ++b) w[b] = _mm512_loadu_si512(weights + b * block_bytes);
+  RowCursor<Rows> cursor(rows, at);
 #pragma GCC unroll 16
   for (uint32_t p = 0; p < kRows; ++p) {
     int32_t four;
-    __builtin_memcpy(&four, rows[p] + at, 4);
+    __builtin_memcpy(&four, cursor.next(p), 4);
     __m512i u = _mm512_set1_epi32(four);
     if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
 #pragma GCC unroll 16
