@@ -9,6 +9,13 @@
 namespace qplan {
 namespace {
 
+// A row of the input between two rows, in sixteenths, and the bytes that a vector may read after it.
+template <typename Words>
+inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args) {
+  const uint64_t elements = uint64_t{args.input_w} * args.channels + Words::kCount;
+  return static_cast<size_t>((elements * sizeof(int16_t) + 63) / 64 * 64);
+}
+
 // Outputs side by side, of which some channels are computed at a time. What is stored beyond one of them is
 // stored again later.
 struct SixteenthsOutputs {
@@ -127,9 +134,7 @@ QPLAN_SIMD_NAMESPACE(resize_bilinear) {
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args); }
 
-size_t scratch_bytes(const ResizeBilinearArgs& args) {
-  return sixteenths_scratch_bytes(args, Words<true>::kCount);
-}
+size_t scratch_bytes(const ResizeBilinearArgs& args) { return sixteenths_scratch_bytes<Words<true>>(args); }
 
 uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
 #endif

@@ -95,13 +95,6 @@ inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
   return both ? Refusal::kNone : Refusal::kScale;
 }
 
-// A row of the input between two rows, in sixteenths, and the `count` of its elements that a vector may read
-// after it.
-inline size_t sixteenths_scratch_bytes(const ResizeBilinearArgs& args, uint32_t count) {
-  const uint64_t elements = uint64_t{args.input_w} * args.channels + count;
-  return static_cast<size_t>((elements * sizeof(int16_t) + 63) / 64 * 64);
-}
-
 }  // namespace
 }  // namespace qplan
 
