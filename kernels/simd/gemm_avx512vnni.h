@@ -171,7 +171,7 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
 // rows are at one distance.
 template <typename Epilogue>
 inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t block) {
-  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16 || g.residual != nullptr) return 0;
+  if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16) return 0;
   const auto has_form = [&](uint32_t from, uint32_t count) {
     return g.contract == Contract::kF32e ||
            (g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, from, count));
@@ -182,6 +182,7 @@ inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t
                      : gemm_three_halves512<Epilogue, true>(g, block - 1);
     return 2;
   }
+  if (g.residual != nullptr) return 0;
   if (g.rows != nullptr) {
     gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
   } else if (g.sign_bias == 0) {

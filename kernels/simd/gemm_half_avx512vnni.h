@@ -143,6 +143,21 @@ __attribute__((always_inline)) inline void store_three_halves512(const OutputByt
   }
 }
 
+// The same of outputs that a residual is added to.
+__attribute__((always_inline)) inline void store_three_half_sums512(const Gemm& g,
+                                                                    const __m512i (&whole)[kThreeHalvesRows],
+                                                                    const __m512i (&halves)[4],
+                                                                    uint32_t first_row,
+                                                                    uint32_t first_channel) {
+  __m512i blocks[2 * kThreeHalvesRows];
+#pragma GCC unroll 8
+  for (uint32_t p = 0; p < kThreeHalvesRows; ++p) {
+    blocks[2 * p] = whole[p];
+    blocks[2 * p + 1] = p % 2 == 0 ? halves[p / 2] : _mm512_shuffle_i64x2(halves[p / 2], halves[p / 2], 0xee);
+  }
+  store_sums512<kThreeHalvesRows, 2>(g, blocks, first_row, first_channel);
+}
+
 // Blocks `block` and the next one, the last, of all rows, kThreeHalvesRows at least; the last tile may begin
 // among rows that are done.
 template <typename Epilogue, bool kSignBias>
@@ -202,6 +217,12 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
     for (uint32_t i = 0; i < kRows; ++i) sums[i] = epilogue.outputs(sums[i]);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_epilogue.outputs(halves[i]);
+    if constexpr (kProductAddsResidual) {
+      if (g.residual != nullptr) {
+        store_three_half_sums512(g, sums, halves, row, first_channel);
+        continue;
+      }
+    }
     store_three_halves512(bytes, g.first_out + row * g.out_stride + first_channel, g.out_stride, mask, sums,
                           halves);
   }

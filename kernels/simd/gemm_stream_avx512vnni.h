@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <type_traits>
-
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
@@ -35,8 +33,21 @@ inline uint32_t stream_rows512(const Gemm& g) {
   return g.num_rows - (g.num_rows % (kStreamSums / kBlocks) == 1 ? 1 : 0);
 }
 
+// The epilogues of streams whose outputs may saturate where they are clamped, and of these the one whose
+// outputs have no zero point but the lowest value.
+template <typename Epilogue>
+constexpr bool kStreamSaturates = false;
+template <>
+constexpr bool kStreamSaturates<PlainEpilogue> = true;
+template <>
+constexpr bool kStreamSaturates<SignedEpilogue> = true;
+template <typename Epilogue>
+constexpr bool kStreamsFromLowest = false;
+template <>
+constexpr bool kStreamsFromLowest<PlainEpilogue> = true;
+
 // Where outputs go. If kSaturates, all channels exist, and saturation is their clamp: then a tenth of the
-// instructions less. Outputs of kPlain have no zero point but the lowest value.
+// instructions less.
 template <typename Epilogue, uint32_t kBlocks, bool kSaturates>
 class StreamStore512 {
  public:
@@ -76,7 +87,7 @@ class StreamStore512 {
   }
 
  private:
-  static constexpr bool kFromLowest = std::is_same_v<Epilogue, PlainEpilogue>;
+  static constexpr bool kFromLowest = kStreamsFromLowest<Epilogue>;
   TileStore512<kBlocks> store_;
   __m512i zero_point_;  // int16, of uint8
 };
@@ -168,7 +179,7 @@ inline void gemm_short512(const Gemm& g, uint32_t first_block) {
   constexpr uint32_t kStreamed = kBlocks == 1 ? 1 : 2;
   const uint32_t end = stream_rows512<kStreamed>(g);
   for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
-    if constexpr (std::is_same_v<Epilogue, PlainEpilogue> || std::is_same_v<Epilogue, SignedEpilogue>) {
+    if constexpr (kStreamSaturates<Epilogue>) {
       if (StreamStore512<Epilogue, kStreamed, true>::takes(TileStore512<kStreamed>(g, b * 16))) {
         gemm_stream512<Epilogue, kSignBias, kStreamed, true>(g, end, b);
         continue;
