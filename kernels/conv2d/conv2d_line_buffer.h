@@ -156,9 +156,9 @@ inline uint32_t num_runs(const Conv2dArgs& a) {
   return div_up(runs, 2) * 2;
 }
 
-// The first pixel of a run, a multiple of a tile; run num_runs begins where the pixels end.
-inline uint32_t run_begin(const Conv2dArgs& a, uint32_t run) {
-  const uint32_t pixels = a.batch * a.output_h * a.output_w, runs = num_runs(a);
+// The first pixel of a run of `runs` (num_runs), a multiple of a tile; run `runs` begins where the pixels end.
+inline uint32_t run_begin(const Conv2dArgs& a, uint32_t runs, uint32_t run) {
+  const uint32_t pixels = a.batch * a.output_h * a.output_w;
   if (run == runs) return pixels;
   if (!runs_are_even(a)) return run * run_pixels(a);
   return static_cast<uint32_t>(uint64_t{pixels} * run / runs) / kTileRows * kTileRows;

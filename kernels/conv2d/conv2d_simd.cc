@@ -20,6 +20,39 @@ QPLAN_DECLARE_VARIANT(QPLAN_SIMD_VECTOR_VARIANT(add), AddArgs)
 
 namespace {
 
+// ---- the work items ----
+
+// How a convolution is divided; asked once a call, as it takes some ten divisions.
+struct Conv2dWork {
+  bool pixels;             // windows are pixels: blocks are runs of them
+  LineBuffer line_buffer;  // else
+  uint32_t blocks;         // of pixels
+  uint32_t groups;         // of channels
+};
+
+inline Conv2dWork conv2d_work(const Conv2dArgs& a) {
+  Conv2dWork work = {};
+  work.pixels = windows_are_pixels(a);
+  if (work.pixels) {
+    work.blocks = num_runs(a);
+  } else {
+    work.line_buffer = line_buffer_of(a);
+    work.blocks = a.batch * work.line_buffer.blocks_down * work.line_buffer.blocks_across;
+  }
+  const uint32_t scheduled = knob_value(a.schedule, kConv2dKnobs, kConv2dChannelGroups);
+  const uint32_t most = div_up(a.output_c, 16);
+  const uint32_t groups = div_up(a.output_c, kGroupChannels);
+  if (scheduled != 0) {
+    work.groups = scheduled < most ? scheduled : most;
+  } else if (work.blocks >= kFewBlocks) {
+    work.groups = 1;
+  } else {
+    const uint32_t wanted = div_up(kFewBlocks, work.blocks);
+    work.groups = groups < wanted ? groups : wanted;
+  }
+  return work;
+}
+
 // ---- the residual: the product adds it where outputs are made, or add's variant on the outputs of a work
 // item while they are in the cache ----
 
@@ -29,9 +62,8 @@ constexpr uint32_t kStreamedChannels = 256;
 
 // Whether the product adds it: where the sum has a float epilogue. Few runs are divided by channels, of which
 // add would take one row at a time.
-inline bool product_adds_residual(const Conv2dArgs& a) {
-  const bool is_streamed =
-      windows_are_pixels(a) && a.input_c <= kStreamedChannels && num_runs(a) >= kFewBlocks;
+inline bool product_adds_residual(const Conv2dArgs& a, const Conv2dWork& work) {
+  const bool is_streamed = work.pixels && a.input_c <= kStreamedChannels && work.blocks >= kFewBlocks;
   return kProductAddsResidual && a.has_residual && a.residual_sum.contract == Contract::kTfl2 &&
          a.residual_sum.float_scale1 > 0.0f && !is_streamed;
 }
@@ -72,21 +104,6 @@ inline void add_residual(const Conv2dArgs& a, uint8_t* out, uint64_t num_rows, u
 
 // ---- the product ----
 
-// Blocks of pixels: of the line buffer, or runs where windows are pixels.
-inline uint32_t conv2d_blocks(const Conv2dArgs& a) {
-  if (windows_are_pixels(a)) return num_runs(a);
-  const LineBuffer line_buffer = line_buffer_of(a);
-  return a.batch * line_buffer.blocks_down * line_buffer.blocks_across;
-}
-
-inline uint32_t conv2d_groups(const Conv2dArgs& a) {
-  const uint32_t scheduled = knob_value(a.schedule, kConv2dKnobs, kConv2dChannelGroups);
-  const uint32_t most = div_up(a.output_c, 16);
-  if (scheduled != 0) return scheduled < most ? scheduled : most;
-  const uint32_t groups = div_up(a.output_c, kGroupChannels), wanted = div_up(kFewBlocks, conv2d_blocks(a));
-  return groups < wanted ? groups : wanted;
-}
-
 // Where group `group` begins: at whole tiles of 64 channels if there are as many.
 inline uint32_t group_begin(uint32_t num_blocks, uint32_t group, uint32_t groups) {
   constexpr uint32_t kTileBlocks = kGroupChannels / 16;
@@ -96,18 +113,15 @@ inline uint32_t group_begin(uint32_t num_blocks, uint32_t group, uint32_t groups
   return block < num_blocks ? block : num_blocks;
 }
 
-// WorkItem u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
-// blocks of block u % blocks.
-inline uint32_t conv2d_work_items(const Conv2dArgs& a) { return conv2d_blocks(a) * conv2d_groups(a); }
-
 inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) {
-  return line_buffer_scratch(a, line_buffer_of(a), kKeepsBytes, nullptr).bytes;
+  return line_buffer_scratch(a, conv2d_work(a).line_buffer, kKeepsBytes, nullptr).bytes;
 }
 
 // Rows of the product for block `block`, where windows are pixels.
-inline void pixel_rows(const Conv2dArgs& a, uint32_t block, const LineBufferScratch& parts, Gemm* product) {
-  const uint32_t first = run_begin(a, block);
-  product->num_rows = run_begin(a, block + 1) - first;
+inline void pixel_rows(const Conv2dArgs& a, const Conv2dWork& work, uint32_t block,
+                       const LineBufferScratch& parts, Gemm* product) {
+  const uint32_t first = run_begin(a, work.blocks, block);
+  product->num_rows = run_begin(a, work.blocks, block + 1) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + first * product->out_stride;
   if (pixels_are_copied(a, kKeepsBytes)) {
@@ -176,9 +190,10 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
 }
 
 inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  const LineBuffer line_buffer = line_buffer_of(args);
+  const Conv2dWork work = conv2d_work(args);
+  const LineBuffer& line_buffer = work.line_buffer;
   const LineBufferScratch parts = line_buffer_scratch(args, line_buffer, kKeepsBytes, scratch);
-  const bool pixels = windows_are_pixels(args);
+  const bool pixels = work.pixels;
   const RowInterleave interleave(line_buffer.is_interleaved ? args.kernel_h : 0, args.input_c);
   constexpr size_t kNoOffset[1] = {0};
   Gemm product = gemm_of(args);
@@ -192,20 +207,22 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     product.sign_bias = 0;
   }
   GemmResidual residual = residual_of(args);
-  if (product_adds_residual(args)) product.residual = &residual;
+  const bool adds_residual = product_adds_residual(args, work);
+  if (adds_residual) product.residual = &residual;
   if (!pixels) {
     product.first_row = line_buffer.is_interleaved ? parts.interleaved : parts.line_buffer;
     product.rows = line_buffer.height == 1 ? nullptr : parts.rows;
     place_taps(args, line_buffer, 0, parts.tap_offsets);
   }
-  const uint32_t groups = conv2d_groups(args), num_blocks = div_up(args.output_c, 16);
+  const uint32_t groups = work.groups, blocks = work.blocks, num_blocks = div_up(args.output_c, 16);
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
-  const uint32_t blocks = conv2d_blocks(args);
+  // Work item u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
+  // blocks of block u % blocks.
   for (uint32_t work_item = begin; work_item < end; ++work_item) {
     const uint32_t block = groups_outer ? work_item % blocks : work_item / groups;
     const uint32_t group = groups_outer ? work_item / blocks : work_item % groups;
     if (work_item == begin || group == 0 || groups_outer) {
-      pixels ? pixel_rows(args, block, parts, &product)
+      pixels ? pixel_rows(args, work, block, parts, &product)
              : block_rows(args, line_buffer, interleave, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0 && args.groups == 1)
@@ -216,7 +233,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     if (args.has_residual) residual.first = residual_at(args, product.first_out);
     args.groups == 1 ? QPLAN_SIMD_VARIANT(gemm)::run(product, first, last)
                      : multiply_groups(args, line_buffer, first, last, parts, product);
-    if (args.has_residual && !product_adds_residual(args)) {
+    if (args.has_residual && !adds_residual) {
       const uint32_t channels_end = last * 16 < args.output_c ? last * 16 : args.output_c;
       add_residual(args, product.first_out, product.num_rows, first * 16, channels_end);
     }
@@ -234,7 +251,10 @@ Refusal accepts(const Conv2dArgs& args) {
 
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
-uint32_t work_items(const Conv2dArgs& args) { return conv2d_work_items(args); }
+uint32_t work_items(const Conv2dArgs& args) {
+  const Conv2dWork work = conv2d_work(args);
+  return work.blocks * work.groups;
+}
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
