@@ -117,11 +117,22 @@ inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) {
   return line_buffer_scratch(a, conv2d_work(a).line_buffer, kKeepsBytes, nullptr).bytes;
 }
 
-// Rows of the product for block `block`, where windows are pixels.
-inline void pixel_rows(const Conv2dArgs& a, const Conv2dWork& work, uint32_t block,
+// Runs that are one product where a call has them all: as many as need no scratch memory and whose pixels,
+// and 64 channels of outputs, stay in the first cache. A product takes a tile's time to begin and to end.
+inline uint32_t merged_runs(const Conv2dArgs& a, const Conv2dWork& work) {
+  constexpr size_t kMostPixels = 384, kMostBytes = 16 << 10;
+  if (!work.pixels || work.groups > 1 || a.weights_zero_point != 0 || pixels_are_copied(a, kKeepsBytes))
+    return 1;
+  const size_t in_cache = kMostBytes / a.input_c;
+  const size_t runs = (in_cache < kMostPixels ? in_cache : kMostPixels) / max_run_pixels(a);
+  return runs > 1 ? static_cast<uint32_t>(runs) : 1;
+}
+
+// Rows of the product for blocks [begin, end), where windows are pixels.
+inline void pixel_rows(const Conv2dArgs& a, const Conv2dWork& work, uint32_t begin, uint32_t end,
                        const LineBufferScratch& parts, Gemm* product) {
-  const uint32_t first = run_begin(a, work.blocks, block);
-  product->num_rows = run_begin(a, work.blocks, block + 1) - first;
+  const uint32_t first = run_begin(a, work.blocks, begin);
+  product->num_rows = run_begin(a, work.blocks, end) - first;
   product->first_row = static_cast<const uint8_t*>(a.input) + size_t{first} * a.input_c;
   product->first_out = static_cast<uint8_t*>(a.output) + first * product->out_stride;
   if (pixels_are_copied(a, kKeepsBytes)) {
@@ -218,11 +229,13 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
   // Work item u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
   // blocks of block u % blocks.
-  for (uint32_t work_item = begin; work_item < end; ++work_item) {
+  const uint32_t merged = merged_runs(args, work);
+  for (uint32_t work_item = begin, count; work_item < end; work_item += count) {
+    count = end - work_item < merged ? end - work_item : merged;
     const uint32_t block = groups_outer ? work_item % blocks : work_item / groups;
     const uint32_t group = groups_outer ? work_item / blocks : work_item % groups;
     if (work_item == begin || group == 0 || groups_outer) {
-      pixels ? pixel_rows(args, work, block, parts, &product)
+      pixels ? pixel_rows(args, work, block, block + count, parts, &product)
              : block_rows(args, line_buffer, interleave, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0 && args.groups == 1)
