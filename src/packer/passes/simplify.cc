@@ -55,6 +55,33 @@ Result drop_whole_slice(const RewriteContext& context, std::string* why) {
   return context["data"];
 }
 
+// Every output is then at an element of the input. Not in float32, where the other elements count 0 times: of
+// an infinity that is a NaN.
+Result drop_same_resize(const RewriteContext& context, std::string* why) {
+  if (context.pre().type(context.root.result()) != context.pre().type(context.matches["data"])) {
+    return std::nullopt;
+  }
+  *why = "a resize to the same size, dropped";
+  return context["data"];
+}
+
+// Fewer elements are requantised before a resize that repeats one.
+Result requantize_before_repeating(const RewriteContext& context, std::string* why) {
+  const PreNode resize = context.node("resize");
+  const op::DataLayout axes = op::data_layout(op::attr_string(resize.node(), "layout"));
+  const ir::Shape& shape = context.pre().type(context.matches["data"]).shape;
+  if (shape[axes.h] != 1 || shape[axes.w] != 1) {
+    *why = "the resize interpolates";
+    return std::nullopt;
+  }
+  std::vector<PostValue> operands = context.r.operands(context.root);
+  operands[0] = context["data"];
+  const PostValue value =
+      context.post().call("qnn.requantize", operands, context.root.attrs(), resize.name());
+  *why = "before a resize that repeats its input";
+  return context.post().call("image.resize2d", {value}, resize.attrs(), context.root.name());
+}
+
 Result whole_window(const RewriteContext& context, std::string* why) {
   const std::string& layout = op::attr_string(context.root.node(), "layout");
   const op::DataLayout axes = op::data_layout(layout);
@@ -335,6 +362,12 @@ std::vector<Rewrite> simplify_rows() {
       {"squeeze_to_reshape", 0, one_of(op::names_where(is_other_reshape), {data}), to_reshape},
       {"flatten_indices", 0, op("take", {data, constant().as("indices")}), flatten_indices},
       {"drop_whole_slice", 0, op("strided_slice", {data}), drop_whole_slice},
+      {"drop_same_resize", 0, op("image.resize2d", {data}).dtypes({ir::kInt8, ir::kUint8}), drop_same_resize},
+      {"requantize_before_repeating", 0,
+       op("qnn.requantize", {op("image.resize2d", {data}).one_use().as("resize"), constant(), constant(),
+                             constant(), constant()})
+           .dtypes({ir::kInt8, ir::kUint8}),
+       requantize_before_repeating},
       {"global_to_avg_pool2d", 0, op("nn.global_avg_pool2d", {data}), whole_window},
       {"relu_to_clip", 0, op("nn.relu", {data}).dtypes({ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32}),
        relu_to_clip},

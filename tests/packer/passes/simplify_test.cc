@@ -34,6 +34,27 @@ TEST(Simplify, ASliceOfEverythingIsNothing) {
   EXPECT_EQ(simplify(x, "  strided_slice(%x, begin=[0], end=[1])\n"), "unchanged");
 }
 
+TEST(Simplify, AResizeToTheSameSizeOfIntegersIsNothing) {
+  const std::string x = "%x: Tensor[(1, 3, 5, 2), uint8]";
+  for (const char* mode : {"half_pixel", "align_corners", "asymmetric"}) {
+    const std::string attrs =
+        std::string(", layout=\"NHWC\", coordinate_transformation_mode=\"") + mode + "\")\n";
+    EXPECT_EQ(simplify(x, "  image.resize2d(%x, size=[3, 5]" + attrs), "%x\n");
+    EXPECT_EQ(simplify(x, "  image.resize2d(%x, size=[3, 6]" + attrs), "unchanged");
+  }
+  EXPECT_EQ(simplify(kX, "  image.resize2d(%x, size=[4, 4])\n"), "unchanged");
+}
+
+TEST(Simplify, RequantisationsGoBeforeResizesThatRepeat) {
+  const std::string resize = "image.resize2d(%x, size=[3, 5], layout=\"NHWC\")";
+  const std::string body =
+      "  %0 = " + resize + ";\n  qnn.requantize(%0, 0.5f, 0, 0.25f, 3, out_dtype=\"uint8\")\n";
+  EXPECT_EQ(simplify("%x: Tensor[(1, 1, 1, 2), uint8]", body),
+            "%0 = qnn.requantize(%x, 0.5f, 0, 0.25f, 3, out_dtype=\"uint8\");\n"
+            "%1 = image.resize2d(%0, size=[3, 5], layout=\"NHWC\");\n%1\n");
+  EXPECT_EQ(simplify("%x: Tensor[(1, 1, 2, 2), uint8]", body), "unchanged");
+}
+
 TEST(Simplify, AGlobalPoolHasTheWholeWindow) {
   EXPECT_EQ(simplify("%x: Tensor[(1, 2, 5, 4), float32]", "  nn.global_avg_pool2d(%x)\n"),
             "%0 = nn.avg_pool2d(%x, pool_size=[5, 4]);\n%0\n");
