@@ -146,55 +146,91 @@ void run_chunks(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, cons
 struct Padding {
   uint8_t* row;
   bool is_filled;
-  const uint8_t* filled(const DepthwiseConv2dArgs& a) {
+  __attribute__((noinline)) const uint8_t* filled(const DepthwiseConv2dArgs& a) {
     if (!is_filled) fill(row, static_cast<uint8_t>(a.pad_value), padding_bytes(a));
     is_filled = true;
     return row;
   }
 };
 
-// Where the rows of a work item begin, in the first column of the image.
-template <uint32_t kKernel, uint32_t kStride>
-void find_rows(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& at, Padding* padding,
-               ColumnRun* run, OutputRows* to) {
-  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
+// What work items of a block of channels have in common: the rows of one phase of one image.
+struct BlockRows {
+  Phase phase;
+  uint32_t end_row;
+  const uint8_t* image;  // the first input row of the phase, in the first column
+  size_t input_step;     // bytes from a row of the phase to the next
+  uint8_t* out;          // the same of outputs
+  size_t output_step;
+};
+
+inline BlockRows rows_of_block(const DepthwiseConv2dArgs& a, const Block& block, const Cursor& at) {
   const uint32_t phases = num_phases(a.output_h, a.dilation_h);
   const uint32_t n = phases == 1 ? at.image : at.image / phases, first = at.image - n * phases;
-  const Phase phase = phase_at(first, a.output_h, a.input_h, a.pad_top, a.dilation_h);
   const size_t input_row = size_t{a.input_w} * a.input_c, output_row = size_t{a.output_w} * a.output_c;
-  const uint8_t* image = static_cast<const uint8_t*>(a.input) +
-                         (size_t{n} * a.input_h + phase.first_input) * input_row + block.channel;
-  uint8_t* out =
-      static_cast<uint8_t*>(a.output) + (size_t{n} * a.output_h + first) * output_row + block.channel;
-  const uint32_t end_row = at.end_row < phase.num_outputs ? at.end_row : phase.num_outputs;
-  for (uint32_t g = 0; g < block.groups; ++g) {
-    const uint32_t y = at.row + g * kRows;
-    for (uint32_t r = 0; r < kInputRows; ++r) {
-      const int64_t iy = int64_t{y} * kStride + r + phase.begin;
-      const bool is_inside = y < end_row && iy >= 0 && iy < phase.num_inputs;
-      run->rows[r * block.groups + g] =
-          is_inside ? image + static_cast<size_t>(iy) * a.dilation_h * input_row : padding->filled(a);
+  BlockRows rows;
+  rows.phase = phase_at(first, a.output_h, a.input_h, a.pad_top, a.dilation_h);
+  rows.end_row = at.end_row < rows.phase.num_outputs ? at.end_row : rows.phase.num_outputs;
+  rows.image = static_cast<const uint8_t*>(a.input) +
+               (size_t{n} * a.input_h + rows.phase.first_input) * input_row + block.channel;
+  rows.input_step = a.dilation_h * input_row;
+  rows.out = static_cast<uint8_t*>(a.output) + (size_t{n} * a.output_h + first) * output_row + block.channel;
+  rows.output_step = a.dilation_h * output_row;
+  return rows;
+}
+
+// Where the rows of a work item begin, in the first column of the image.
+template <uint32_t kKernel, uint32_t kStride>
+void find_rows(const DepthwiseConv2dArgs& a, uint32_t groups, const BlockRows& rows, uint32_t row,
+               Padding* padding, ColumnRun* run, OutputRows* to) {
+  constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
+  for (uint32_t g = 0; g < groups; ++g) {
+    const uint32_t y = row + g * kRows;
+    const int64_t first = int64_t{y} * kStride + rows.phase.begin;
+    const uint8_t** at = run->rows + g;
+    if (y < rows.end_row && first >= 0 && first + kInputRows <= rows.phase.num_inputs) {
+      const uint8_t* from = rows.image + static_cast<size_t>(first) * rows.input_step;
+      for (uint32_t r = 0; r < kInputRows; ++r, from += rows.input_step) at[r * groups] = from;
+    } else {
+      for (uint32_t r = 0; r < kInputRows; ++r) {
+        const int64_t iy = first + r;
+        const bool is_inside = y < rows.end_row && iy >= 0 && iy < rows.phase.num_inputs;
+        at[r * groups] =
+            is_inside ? rows.image + static_cast<size_t>(iy) * rows.input_step : padding->filled(a);
+      }
     }
-    for (uint32_t r = 0; r < kRows; ++r)
-      to->rows[r][g] = y + r < end_row ? out + (size_t{y} + r) * a.dilation_h * output_row : nullptr;
+    uint8_t* out = rows.out + y * rows.output_step;
+    for (uint32_t r = 0; r < kRows; ++r, out += rows.output_step)
+      to->rows[r][g] = y + r < rows.end_row ? out : nullptr;
   }
 }
 
+// Phases of the columns; those of the usual dilations are computed once.
+struct ColumnPhases {
+  static constexpr uint32_t kKept = 4;
+  uint32_t count;
+  Phase kept[kKept];
+  explicit ColumnPhases(const DepthwiseConv2dArgs& a) : count(num_phases(a.output_w, a.dilation_w)) {
+    for (uint32_t x = 0; x < kKept && x < count; ++x) kept[x] = computed(a, x);
+  }
+  static Phase computed(const DepthwiseConv2dArgs& a, uint32_t x) {
+    return phase_at(x, a.output_w, a.input_w, a.pad_left, a.dilation_w);
+  }
+};
+
 template <uint32_t kKernel, uint32_t kStride>
-void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way way, const Cursor& at,
-                   const Scratch& s, Padding* padding) {
+void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, Way way, const BlockRows& rows,
+                   uint32_t row, const ColumnPhases& phases, const Scratch& s, Padding* padding) {
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   ColumnRun run;
   OutputRows to;
-  find_rows<kKernel, kStride>(a, p.block, at, padding, &run, &to);
+  find_rows<kKernel, kStride>(a, p.block.groups, rows, row, padding, &run, &to);
   if (to.rows[0][0] == nullptr) return;  // the first phase has a row more than this one
   const Slide slide = kRows == 2 && to.rows[1][0] == nullptr ? way.single_row : way.rows;
   run.step = size_t{a.dilation_w} * a.input_c;
   to.pixel_bytes = size_t{a.dilation_w} * a.output_c;
-  const uint32_t phases = num_phases(a.output_w, a.dilation_w);
   uint32_t column = 0;
   for (uint32_t x = 0;;) {
-    const Phase phase = phase_at(x, a.output_w, a.input_w, a.pad_left, a.dilation_w);
+    const Phase phase = x < ColumnPhases::kKept ? phases.kept[x] : ColumnPhases::computed(a, x);
     if (phase.first_input != column) {
       const ptrdiff_t distance = (ptrdiff_t{phase.first_input} - ptrdiff_t{column}) * ptrdiff_t{a.input_c};
       for (uint32_t i = 0; i < kInputRows * p.block.groups; ++i) run.rows[i] += distance;
@@ -207,7 +243,7 @@ void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, W
     } else {
       run_chunks<kKernel, kStride>(a, p, form, s, run, to, phase.num_outputs);
     }
-    if (++x == phases) return;
+    if (++x == phases.count) return;
     for (uint32_t r = 0; r < kRows; ++r) {
       for (uint32_t g = 0; g < p.block.groups && to.rows[r][g] != nullptr; ++g) to.rows[r][g] += a.output_c;
     }
@@ -217,6 +253,7 @@ void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, W
 template <uint32_t kKernel, uint32_t kStride>
 void run_work_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   const Scratch s = scratch_in(a, scratch);
+  const ColumnPhases phases(a);
   Padding padding = {s.padding, false};
   Cursor at = cursor_at(a, begin);
   while (begin < end) {
@@ -224,9 +261,10 @@ void run_work_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, 
     const Form form = form_of(a, block);
     const Prepared prepared = prepare < kKernel, kStride == 1 ? 2 : 1 > (a, block, form, s);
     const Way way = way_of<kStride>(a, prepared, form);
+    const BlockRows rows = rows_of_block(a, block, at);
     bool is_next;
     do {
-      run_work_item<kKernel, kStride>(a, prepared, form, way, at, s, &padding);
+      run_work_item<kKernel, kStride>(a, prepared, form, way, rows, at.row, phases, s, &padding);
       is_next = advance(a, rows_at_once(a) * block.groups, &at);
     } while (++begin < end && !is_next);
   }

@@ -4,6 +4,7 @@
 #ifndef QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_H_
 #define QPLAN_KERNELS_DEPTHWISE_CONV2D_DEPTHWISE_NARROW_AVX512VNNI_H_
 
+#include "kernels/depthwise_conv2d/depthwise_halves_avx512vnni.h"
 #include "kernels/depthwise_conv2d/depthwise_slide_avx512vnni.h"
 
 namespace qplan {
@@ -161,7 +162,7 @@ Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
   if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, 4>);
   if (p.block.groups == 4) return both(plain_slide<kStride, 4>(a, p.block));
   if (p.block.groups == 2) return both(plain_slide<kStride, 2>(a, p.block));
-  return {plain_slide<kStride, 1>(a, p.block), single_slide<kStride>(a, p.block)};
+  return has_halves(a, p.block) ? halves_way<kStride>(a) : both(plain_slide<kStride, 1>(a, p.block));
 }
 
 }  // namespace

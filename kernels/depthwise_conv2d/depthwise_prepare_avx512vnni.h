@@ -276,6 +276,7 @@ struct Prepared {
   uint32_t rests;  // of the first part: prepare_part
   bool is_tfl2;
   const int8_t* columns;
+  __m512i* words;  // of half the channels of outputs, where the columns would be
   const int8_t* weights;
   const int32_t* bias;
   const int32_t* multiplier;
@@ -317,9 +318,19 @@ Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, co
     prepare_constant(a.shift, block, copies, s.addend);
   }
   const auto* factor = reinterpret_cast<const float*>(s.factor);
-  return {block,     parts.count, parts.rests, a.contract == Contract::kTfl2,
-          s.columns, s.weights,   s.bias,      s.factor,
-          s.addend,  factor,      factor,      reinterpret_cast<const float*>(s.addend)};
+  return {block,
+          parts.count,
+          parts.rests,
+          a.contract == Contract::kTfl2,
+          s.columns,
+          reinterpret_cast<__m512i*>(s.columns),
+          s.weights,
+          s.bias,
+          s.factor,
+          s.addend,
+          factor,
+          factor,
+          reinterpret_cast<const float*>(s.addend)};
 }
 
 }  // namespace

@@ -214,21 +214,15 @@ struct Way {
   Slide single_row;
 };
 
-// SignBiases are worth a function of their own where most layers pass.
+// What depthwise_halves_avx512vnni.h leaves. SignBiases are worth a function of their own where many layers
+// pass.
 template <uint32_t kStride, uint32_t kGroups>
 Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
   constexpr uint32_t kRows = 2 / kStride;
   if (block.count * kGroups != 64) return slide<PlainEpilogue, kStride, kGroups, kRows, false, true>;
-  if (a.input_dtype == Dtype::kS8 || kGroups == 4)
+  if (a.input_dtype == Dtype::kS8 || kGroups != 2)
     return slide<PlainEpilogue, kStride, kGroups, kRows, true, true>;
-  return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups == 4>;
-}
-
-// One row of outputs, of one group.
-template <uint32_t kStride>
-Slide single_slide(const DepthwiseConv2dArgs& a, const Block& block) {
-  if (kStride == 2 || block.count != 64) return plain_slide<kStride, 1>(a, block);
-  return slide<PlainEpilogue, kStride, 1, 1, true, true>;
+  return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups != 2>;
 }
 
 // For the other forms, as far as they are not rare; null: by way of the scratch.

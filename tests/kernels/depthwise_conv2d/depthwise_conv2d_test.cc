@@ -193,6 +193,39 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsOfAllWidths) {
   }
 }
 
+// Outputs that fill their dtype from the zero point on, as after a ReLU: blocks of 64 channels have ways of
+// their own, for rows of one and of several passes.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsThatFillTheDtype) {
+  uint64_t seed = 1650;
+  for (const uint32_t channels : {64u, 128u, 144u}) {
+    for (const uint32_t stride : {1u, 2u}) {
+      for (const uint32_t width : {1u, 2u, 3u, 7u, 33u, 72u, 73u, 150u}) {
+        for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
+          Conv2dProblem problem = network_problem(++seed, channels, 1 + seed % 6, width);
+          Conv2dArgs& a = problem.args;
+          a.contract = Contract::kTfl2;
+          a.kernel_h = a.kernel_w = 3;
+          a.stride_h = a.stride_w = stride;
+          a.dilation_h = a.dilation_w = seed % 3 == 0 && stride == 1 ? 2 : 1;
+          a.pad_top = a.pad_left = 1;
+          a.weights_zero_point = seed % 5 == 0 ? 60 : 0;
+          a.input_dtype = a.output_dtype = dtype;
+          a.input_zero_point = dtype_min(dtype);
+          ASSERT_TRUE(testing::set_output_extents(&a, 3, 3));
+          Random random(seed);
+          do {
+            testing::fill_conv2d_problem(random, &problem);
+          } while (a.float_epilogue != FloatEpilogue::kPlain);
+          a.output_zero_point = a.clamp_min = dtype_min(dtype);
+          a.clamp_max = a.clamp_min + 255;
+          expect_network_correct(problem, seed % 4 == 0);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 // Rows and columns that no output of another phase reads, phases without inputs, more phases than rows.
 TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForDilatedWindows) {
   uint64_t seed = 1700;
