@@ -68,6 +68,18 @@ inline void blend_pixels(const int16_t* row, const SixteenthsAxis& width, uint32
   }
 }
 
+inline void copy_output_row(const uint8_t* from, uint64_t count, uint8_t* to) {
+  uint64_t i = 0;
+  for (; i + kBytes <= count; i += kBytes) store_ints(to + i, load_ints(from + i));
+  const uint32_t left = static_cast<uint32_t>(count - i);
+  if (left != 0) store_vector(to + i, load_vector(from + i, left), left);
+}
+
+// Whether outputs at both positions are the same.
+inline bool is_same_position(const SixteenthsPosition& a, const SixteenthsPosition& b) {
+  return a.lower == b.lower && a.upper == b.upper && (a.distance == b.distance || a.lower == a.upper);
+}
+
 template <typename Words>
 inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   SixteenthsAxis height, width;
@@ -76,14 +88,21 @@ inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint3
   const uint64_t channels = args.channels;
   const uint64_t input_row = args.input_w * channels, output_row = args.output_w * channels;
   int16_t* row = static_cast<int16_t*>(scratch);
+  SixteenthsPosition before = {};
   for (uint32_t y = begin; y < end; ++y) {
     const uint8_t* image =
         static_cast<const uint8_t*>(args.input) + y / args.output_h * args.input_h * input_row;
-    const SixteenthsPosition rows = sixteenths_position(height, y % args.output_h);
+    const uint32_t image_y = y % args.output_h;
+    const SixteenthsPosition rows = sixteenths_position(height, image_y);
+    uint8_t* const output = static_cast<uint8_t*>(args.output) + y * output_row;
+    if (y != begin && image_y != 0 && is_same_position(rows, before)) {
+      copy_output_row(output - output_row, output_row, output);
+      continue;
+    }
+    before = rows;
     blend_row<Words>(image + rows.lower * input_row, image + rows.upper * input_row, rows.distance, input_row,
                      row);
-    blend_pixels<Words>(row, width, args.output_w, channels,
-                        static_cast<uint8_t*>(args.output) + y * output_row);
+    blend_pixels<Words>(row, width, args.output_w, channels, output);
   }
 }
 
