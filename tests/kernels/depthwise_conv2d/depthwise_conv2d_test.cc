@@ -201,7 +201,8 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsThatFillTheDtype) {
     for (const uint32_t stride : {1u, 2u}) {
       for (const uint32_t width : {1u, 2u, 3u, 7u, 33u, 72u, 73u, 150u}) {
         for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
-          Conv2dProblem problem = network_problem(++seed, channels, 1 + seed % 6, width);
+          const uint32_t height = 1 + ++seed % 6;
+          Conv2dProblem problem = network_problem(seed, channels, height, width);
           Conv2dArgs& a = problem.args;
           a.contract = Contract::kTfl2;
           a.kernel_h = a.kernel_w = 3;
@@ -210,14 +211,14 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsThatFillTheDtype) {
           a.pad_top = a.pad_left = 1;
           a.weights_zero_point = seed % 5 == 0 ? 60 : 0;
           a.input_dtype = a.output_dtype = dtype;
-          a.input_zero_point = dtype_min(dtype);
+          a.input_zero_point = a.output_zero_point = a.clamp_min = dtype_min(dtype);
+          a.clamp_max = a.clamp_min + 255;
+          a.pad_value = a.input_zero_point + (seed % 4 == 1 ? 7 : 0);
           ASSERT_TRUE(testing::set_output_extents(&a, 3, 3));
           Random random(seed);
           do {
             testing::fill_conv2d_problem(random, &problem);
           } while (a.float_epilogue != FloatEpilogue::kPlain);
-          a.output_zero_point = a.clamp_min = dtype_min(dtype);
-          a.clamp_max = a.clamp_min + 255;
           expect_network_correct(problem, seed % 4 == 0);
           if (HasFailure()) return;
         }
