@@ -117,15 +117,17 @@ inline size_t conv2d_scratch_bytes(const Conv2dArgs& a) {
   return line_buffer_scratch(a, conv2d_work(a).line_buffer, kKeepsBytes, nullptr).bytes;
 }
 
-// Runs that are one product where a call has them all: as many as need no scratch memory and whose pixels,
-// and 64 channels of outputs, stay in the first cache. A product takes a tile's time to begin and to end.
+// Pixels of runs that are one product where a call has them all: a product takes a tile's time to begin and
+// to end, for each 32 channels.
+constexpr uint32_t kMostMergedPixels = 384;
+
+// As many runs as need no copy and whose pixels, and 64 channels of outputs, stay in the first cache.
 inline uint32_t merged_runs(const Conv2dArgs& a, const Conv2dWork& work) {
-  constexpr size_t kMostPixels = 384, kMostBytes = 16 << 10;
-  if (!work.pixels || work.groups > 1 || a.weights_zero_point != 0 || pixels_are_copied(a, kKeepsBytes))
-    return 1;
-  const size_t in_cache = kMostBytes / a.input_c;
-  const size_t runs = (in_cache < kMostPixels ? in_cache : kMostPixels) / max_run_pixels(a);
-  return runs > 1 ? static_cast<uint32_t>(runs) : 1;
+  constexpr uint32_t kMostBytes = 16 << 10;
+  if (!work.pixels || work.groups > 1 || pixels_are_copied(a, kKeepsBytes)) return 1;
+  const uint32_t in_cache = kMostBytes / a.input_c;
+  const uint32_t runs = (in_cache < kMostMergedPixels ? in_cache : kMostMergedPixels) / max_run_pixels(a);
+  return runs > 1 ? runs : 1;
 }
 
 // Rows of the product for blocks [begin, end), where windows are pixels.
@@ -212,7 +214,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.tap_bytes = pixels ? args.input_c : line_buffer.tap_bytes;
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, line_buffer);
-  product.row_term = args.weights_zero_point != 0 ? parts.terms : nullptr;
+  int32_t merged_terms[kMostMergedPixels];
+  int32_t* terms = parts.terms;  // of as many rows as a block has
   product.has_eights = layout_group(args.weights_layout) == 8;
   if (line_buffer_sign_bias(args, kKeepsBytes) != 0 && (!pixels || pixels_are_copied(args, kKeepsBytes))) {
     product.sign_bias = 0;
@@ -230,6 +233,8 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   // Work item u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
   // blocks of block u % blocks.
   const uint32_t merged = merged_runs(args, work);
+  if (merged > 1) terms = merged_terms;
+  product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   for (uint32_t work_item = begin, count; work_item < end; work_item += count) {
     count = end - work_item < merged ? end - work_item : merged;
     const uint32_t block = groups_outer ? work_item % blocks : work_item / groups;
@@ -239,7 +244,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
              : block_rows(args, line_buffer, interleave, block, parts, &product);
       // sum u * (w - z) = sum u * w - z * sum u
       if (args.weights_zero_point != 0 && args.groups == 1)
-        row_sums(product, -args.weights_zero_point, parts.terms);
+        row_sums(product, -args.weights_zero_point, terms);
     }
     const uint32_t first = group_begin(num_blocks, group, groups),
                    last = group_begin(num_blocks, group + 1, groups);
