@@ -60,10 +60,10 @@ inline Conv2dWork conv2d_work(const Conv2dArgs& a) {
 // gemm_parts_avx512vnni.h), with no room for more.
 constexpr uint32_t kStreamedChannels = 256;
 
-// Whether the product adds it: where the sum has a float epilogue. Few runs are divided by channels, of which
-// add would take one row at a time.
+// Whether the product adds it: where the sum has a float epilogue. Of a part of the channels add would take
+// one row at a time.
 inline bool product_adds_residual(const Conv2dArgs& a, const Conv2dWork& work) {
-  const bool is_streamed = work.pixels && a.input_c <= kStreamedChannels && work.blocks >= kFewBlocks;
+  const bool is_streamed = work.pixels && a.input_c <= kStreamedChannels && work.groups == 1;
   return kProductAddsResidual && a.has_residual && a.residual_sum.contract == Contract::kTfl2 &&
          a.residual_sum.float_scale1 > 0.0f && !is_streamed;
 }
