@@ -156,8 +156,11 @@ __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const 
   const ptrdiff_t second = kRows == 2 ? to.rows[kRows - 1][0] - first : 0;
   const size_t pixel_bytes = to.pixel_bytes;
   const uint32_t most = run.step % 512 == 0 ? kCompetingPixels : kPassPixels;
-  const uint32_t num_passes = (num_outputs + most - 1) / most;
-  const uint32_t pass = (num_outputs + num_passes - 1) / num_passes;
+  uint32_t pass = num_outputs;
+  if (pass > most) {  // about as many pixels in each
+    const uint32_t num_passes = (num_outputs + most - 1) / most;
+    pass = (num_outputs + num_passes - 1) / num_passes;
+  }
   for (uint32_t x = 0; x < num_outputs; x += pass) {
     const uint32_t num_x = num_outputs - x < pass ? num_outputs - x : pass;
     const int64_t column = run.first + int64_t{x} * kStride;
