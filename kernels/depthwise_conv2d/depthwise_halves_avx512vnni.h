@@ -86,13 +86,14 @@ struct HalfPass {
       columns[kTo].v[j] = _mm512_xor_si512(columns[kTo].v[j], sign_bias);
   }
 
-  // Adds the products with column kx of the kernel; kFirst: where the first of the outputs' columns is.
+  // Adds the products of vector j with column kx of the kernel; kFirst: where the first of the outputs'
+  // columns is.
   template <uint32_t kFirst, typename Weights>
-  __attribute__((always_inline)) void add_products(uint32_t kx, Weights of, __m512i (&sums)[kRows][2]) const {
-    const Pair& column = columns[(kFirst + kx) % 3];
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 2 * kRows; ++i)
-      dot_u8s8_512(sums[i % kRows][i / kRows], column.v[i / kRows], of(i % kRows, i / kRows));
+  __attribute__((always_inline)) void add_products(uint32_t kx, uint32_t j, Weights of,
+                                                   __m512i (&sums)[kRows][2]) const {
+#pragma GCC unroll 2
+    for (uint32_t row = 0; row < kRows; ++row)
+      dot_u8s8_512(sums[row][j], columns[(kFirst + kx) % 3].v[j], of(row));
   }
 
   template <uint32_t kFirst>
@@ -100,20 +101,20 @@ struct HalfPass {
     __m512i sums[kRows][2];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 2 * kRows; ++i) sums[i % kRows][i / kRows] = bias[i / kRows];
-#pragma GCC unroll 3
-    for (uint32_t kx = 0; kx < 3; ++kx) {
-      const auto of = [&](uint32_t row, uint32_t j) __attribute__((always_inline)) {
-        return weights[kx][row][j];
-      };
-      add_products<kFirst>(kx, of, sums);
+#pragma GCC unroll 6
+    for (uint32_t i = 0; i < 6; ++i) {
+      const uint32_t kx = i / 2, j = i % 2;
+      const auto of = [&](uint32_t row) __attribute__((always_inline)) { return weights[kx][row][j]; };
+      add_products<kFirst>(kx, j, of, sums);
     }
     if (__builtin_expect(rests != 0, 0)) {
-#pragma GCC unroll 3
-      for (uint32_t kx = 0; kx < 3; ++kx) {
-        const auto of = [&](uint32_t row, uint32_t j) __attribute__((always_inline)) {
+#pragma GCC unroll 6
+      for (uint32_t i = 0; i < 6; ++i) {
+        const uint32_t kx = i / 2, j = i % 2;
+        const auto of = [&](uint32_t row) __attribute__((always_inline)) {
           return weights_at(3 + kx, row, j);
         };
-        if ((rests >> (4 * kx) & 3) != 0) add_products<kFirst>(kx, of, sums);
+        if ((rests >> (4 * kx + j) & 1) != 0) add_products<kFirst>(kx, j, of, sums);
       }
     }
 #pragma GCC unroll 2
