@@ -428,9 +428,13 @@ class Run {
 }  // namespace
 
 uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wanted_rows, uint32_t isa) {
-  uint32_t rows = wanted_rows;
-  if (rows == 0) rows = isa_has_vectors(isa) ? ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4 : 1;
-  return rows < output_h ? rows : output_h;
+  if (wanted_rows != 0) return wanted_rows < output_h ? wanted_rows : output_h;
+  if (!isa_has_vectors(isa)) return 1;
+  const uint32_t rows = ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4;
+  if (rows >= output_h) return output_h;
+  // Of the same size, so that two threads have as many rows.
+  const uint32_t blocks = (output_h + rows - 1) / rows;
+  return (output_h + blocks - 1) / blocks;
 }
 
 bool cascade_layer_is_in_place(const StepView& layer, const KernelFamily& family, const void* args) {

@@ -27,8 +27,9 @@ enum CascadeKnob : uint32_t { kCascadeBlockRows };
 inline constexpr Knob kCascadeKnobs[] = {{"block_rows", KnobKind::kTile, 8, {1, 2, 4, 8, 16, 32, 3, 6}}};
 
 // Where the schedule does not say: the fewest times 4 rows that make this many pixels of output, as vectors
-// of the depthwise kernels take up to four rows; but one row for the reference, which gains nothing from more
-// and runs where memory is short.
+// of the depthwise kernels take up to four rows, or as many fewer as divide the output evenly among as many
+// blocks, and so among threads; but one row for the reference, which gains nothing from more and runs where
+// memory is short.
 inline constexpr uint32_t kCascadeBlockPixels = 224;
 
 // Families of layers.
