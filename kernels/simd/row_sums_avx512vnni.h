@@ -105,6 +105,62 @@ inline __m512i sixteen_short_row_sums(const Gemm& g, uint32_t p) {
   return sums[0];
 }
 
+// The sums of the lanes of eight vectors, in order.
+inline __m256i lane_sums512(const __m512i (&s)[8]) {
+  __m512i pairs[4], fours[2];
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < 4; ++i) {
+    pairs[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(s[2 * i], s[2 * i + 1]),
+                                _mm512_unpackhi_epi32(s[2 * i], s[2 * i + 1]));
+  }
+#pragma GCC unroll 2
+  for (uint32_t i = 0; i < 2; ++i) {
+    fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[2 * i], pairs[2 * i + 1]),
+                                _mm512_unpackhi_epi64(pairs[2 * i], pairs[2 * i + 1]));
+  }
+  // 128 bits each: two parts of the first four sums, two of the others.
+  const __m512i eight = _mm512_add_epi32(_mm512_shuffle_i32x4(fours[0], fours[1], 0x88),
+                                         _mm512_shuffle_i32x4(fours[0], fours[1], 0xdd));
+  const __m512i order = _mm512_setr_epi64(0, 1, 4, 5, 2, 3, 6, 7);
+  const __m512i halves = _mm512_permutexvar_epi64(order, eight);
+  return _mm256_add_epi32(_mm512_castsi512_si256(halves), _mm512_extracti64x4_epi64(halves, 1));
+}
+
+// The first rows, by eight: how many. One tap at one distance from row to row.
+template <bool kSigned>
+inline uint32_t even_row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
+  const size_t bytes = g.tap_bytes, stride = g.row_stride;
+  const __mmask64 mask = mask64(bytes % 64);
+  const __m512i ones = _mm512_set1_epi8(1);
+  // The sums of int8 are 128 a byte less than those of uint8.
+  const __m256i factors = _mm256_set1_epi32(factor),
+                begin = _mm256_set1_epi32(kSigned ? 128 * g.tap_bytes : 0);
+  const auto add_bytes = [&](__m512i & sum, __m512i v) __attribute__((always_inline)) {
+    kSigned ? dot_u8s8_512(sum, ones, v) : dot_u8s8_512(sum, v, ones);
+  };
+  uint32_t p = 0;
+  for (; p + 8 <= g.num_rows; p += 8) {
+    const uint8_t* row = row_tap(g, p, 0);
+    __m512i s[8];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < 8; ++i) s[i] = _mm512_setzero_si512();
+    size_t k = 0;
+    for (; k + 64 <= bytes; k += 64) {
+      const uint8_t* from = row + k;
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < 8; ++i, from += stride) add_bytes(s[i], _mm512_loadu_si512(from));
+    }
+    if (k < bytes) {
+      const uint8_t* from = row + k;
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < 8; ++i, from += stride) add_bytes(s[i], _mm512_maskz_loadu_epi8(mask, from));
+    }
+    const __m256i eight = _mm256_mullo_epi32(_mm256_add_epi32(lane_sums512(s), begin), factors);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + p), eight);
+  }
+  return p;
+}
+
 // Rows p .. p + 3, or the last one where there are fewer.
 inline __m128i four_row_sums(const Gemm& g, uint32_t p) {
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
@@ -161,6 +217,9 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
       const __m512i sixteen = sixteen_short_row_sums(g, p);
       _mm512_storeu_si512(sums + p, _mm512_mullo_epi32(sixteen, _mm512_set1_epi32(factor)));
     }
+  }
+  if (g.rows == nullptr && g.num_taps == 1 && g.tap_bytes > 32) {
+    p = g.sign_bias == 0 ? even_row_sums<false>(g, factor, sums) : even_row_sums<true>(g, factor, sums);
   }
   const __m128i factors = _mm_set1_epi32(factor);
   for (; p < g.num_rows; p += 4) {
