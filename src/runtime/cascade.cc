@@ -432,7 +432,7 @@ uint32_t cascade_block_rows(uint32_t output_h, uint32_t output_w, uint32_t wante
   if (!isa_has_vectors(isa)) return 1;
   const uint32_t rows = ((kCascadeBlockPixels - 1) / output_w + 4) / 4 * 4;
   if (rows >= output_h) return output_h;
-  // Of the same size, so that two threads have as many rows.
+  // Blocks of one size, so that two threads have as many rows.
   const uint32_t blocks = (output_h + rows - 1) / rows;
   return (output_h + blocks - 1) / blocks;
 }
