@@ -129,7 +129,7 @@ class Comparison:
         name = model["name"]
         path = self.options.shared / model["file"]
         loaded = self.qplan.ask("load", name, path, "auto")
-        result = {"name": name, "goal_ms": model["goal_ms"]}
+        result = {"name": name}
         result.update((key, loaded[key]) for key in ("macs", "arena_bytes", "plan_bytes"))
         # The same without cascades, where the packer made any.
         unfused = f"{name} unfused"
@@ -151,11 +151,17 @@ class Comparison:
         plan = folder / f"{name}.qplan"
         result["pack"] = self.pack(path, plan)
         result.update(self.steps(plan))
+        result["goal_ms"] = model["goal_ms"][self.machine]
         return result
 
     def close(self):
         for server in self.servers():
             server.close()
+
+
+def machine_of(machines, peak):
+    """The index of the machine whose goals hold: the last whose peak, in GMAC/s, is reached, else the first."""
+    return max((i for i, machine in enumerate(machines) if machine["peak_gmac_per_s"] <= (peak or 0)), default=0)
 
 
 def geometric_means(models):
@@ -167,8 +173,7 @@ def geometric_means(models):
     return means
 
 
-def chosen_models(options):
-    models = json.loads((BENCHMARKS / "models.json").read_text(encoding="utf-8"))["models"]
+def chosen_models(models, options):
     if not options.models:
         return [model for model in models if model.get("quick") or not options.quick]
     wanted = options.models.split(",")
@@ -191,9 +196,12 @@ def read_options():
 
 def main():
     options = read_options()
-    models = chosen_models(options)
+    listed = json.loads((BENCHMARKS / "models.json").read_text(encoding="utf-8"))
+    models = chosen_models(listed["models"], options)
     comparison = Comparison(options)
     results = {"quick": options.quick, "rounds": ROUNDS, "machine": comparison.qplan.ask("machine"), "models": []}
+    comparison.machine = machine_of(listed["machines"], results["machine"]["peak_gmac_per_s"])
+    results["goals_of"] = listed["machines"][comparison.machine]
     with tempfile.TemporaryDirectory(prefix="qplan_benchmark_") as folder:
         for number, model in enumerate(models, 1):
             if not (options.shared / model["file"]).exists():

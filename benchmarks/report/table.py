@@ -27,10 +27,11 @@ COLUMNS = (
     "other load",
 )
 LEGEND = """\
-- **qplan**: one thread, median of all runs, and the fastest; all layers, exact to the bit. **goal**: for a machine with a
-  VNNI peak of 235 GMAC/s. **floor**: time for the model's MACs at this machine's peak.
+- **qplan**: one thread, median of all runs, and the fastest; all layers, exact to the bit. **goal**: for a machine with
+  {ports} and a VNNI peak of {peak} GMAC/s. **floor**: time for the model's MACs at this machine's peak.
 - **ratio**: qplan's time to the peer's, the median of the rounds' ratios (below 1: qplan is faster); in brackets that of the
-  fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the convolutions alone, goal 0.95.
+  fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the convolutions alone, goal
+  {of_onednn}.
 - **2 threads**: one thread's time to two threads', the fastest of {rounds} alternating rounds, with qplan's pool and OpenMP's;
   measured only while others keep fewer than 0.1 cores busy.
 - **memory**: of a session with one worker, and that of a plan without cascades (`pack --fuse off`); **cascades' ratio**:
@@ -109,6 +110,12 @@ def table(results):
     return text
 
 
+def legend(results):
+    goals = results["goals_of"]
+    ports = "one 512-bit port" if goals["vnni_ports"] == 1 else f"{goals['vnni_ports']} 512-bit ports"
+    return LEGEND.format(rounds=results["rounds"], ports=ports, peak=goals["peak_gmac_per_s"], of_onednn=goals["of_onednn"])
+
+
 def machine_text(results):
     machine = results["machine"]
     reads = ", ".join(f"{name} {rate:.0f}" for name, rate in machine["read_gb_per_s"].items())
@@ -123,7 +130,7 @@ def main():
     print("# Whole models\n")
     print(machine_text(results) + "\n")
     print(table(results))
-    print(LEGEND.format(rounds=results["rounds"]), end="")
+    print(legend(results), end="")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ def model(**changes):
 def results(*models):
     return {"quick": False, "rounds": 7, "machine": {"isa": "avx2", "peak_gmac_per_s": 100.0,
             "read_gb_per_s": {"L2": 100.0, "L3": 50.0, "memory": 10.0}}, "models": list(models),
+            "goals_of": {"vnni_ports": 2, "peak_gmac_per_s": 373, "of_onednn": 0.75},
             "peers": {"onednn": "2.6.3"}, "geometric_means": {"onednn": 0.75, "onnxruntime": None}}
 
 
@@ -91,6 +92,11 @@ class Compare(unittest.TestCase):
         alone = model(ratios={}, fastest_form=None)
         self.assertEqual(compare.geometric_means([model(), alone]), {"onednn": 0.75, "onnxruntime": 0.5})
 
+    def test_goals_are_those_of_the_last_machine_whose_peak_is_reached(self):
+        machines = json.loads((compare.BENCHMARKS / "models.json").read_text(encoding="utf-8"))["machines"]
+        for peak, of_onednn in ((None, 0.95), (100, 0.95), (236.4, 0.95), (373, 0.75), (525.8, 0.75)):
+            self.assertEqual(machines[compare.machine_of(machines, peak)]["of_onednn"], of_onednn)
+
     def test_load_of_others_is_not_negative(self):
         cores = load.OtherLoad().cores()
         self.assertTrue(cores is None or cores >= 0)
@@ -125,6 +131,11 @@ class Table(unittest.TestCase):
         self.assertIn("oneDNN 2.6.3: geometric mean of the ratios **0.750**", text)
         self.assertIn("ONNX Runtime: not installed", text)
         self.assertIn("Goals met: 1 of 1", text)
+
+    def test_the_legend_says_whose_goals_they_are(self):
+        text = table.legend(results(model()))
+        self.assertIn("2 512-bit ports and a VNNI peak of 373 GMAC/s", text)
+        self.assertIn("0.75", text)
 
     def test_threads_are_not_measured_under_load(self):
         self.assertIn("not measured (other load 1.4)", table.table(results(model(threads={"other_load": 1.42}))))
