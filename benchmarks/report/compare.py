@@ -151,7 +151,6 @@ class Comparison:
         plan = folder / f"{name}.qplan"
         result["pack"] = self.pack(path, plan)
         result.update(self.steps(plan))
-        result["goal_ms"] = model["goal_ms"][self.machine]
         return result
 
     def close(self):
@@ -200,8 +199,8 @@ def main():
     models = chosen_models(listed["models"], options)
     comparison = Comparison(options)
     results = {"quick": options.quick, "rounds": ROUNDS, "machine": comparison.qplan.ask("machine"), "models": []}
-    comparison.machine = machine_of(listed["machines"], results["machine"]["peak_gmac_per_s"])
-    results["goals_of"] = listed["machines"][comparison.machine]
+    machine = machine_of(listed["machines"], results["machine"]["peak_gmac_per_s"])
+    results["goals_of"] = listed["machines"][machine]
     with tempfile.TemporaryDirectory(prefix="qplan_benchmark_") as folder:
         for number, model in enumerate(models, 1):
             if not (options.shared / model["file"]).exists():
@@ -209,7 +208,8 @@ def main():
                 continue
             print(f"[{number}/{len(models)}] {model['name']}", file=sys.stderr, flush=True)
             try:
-                results["models"].append(comparison.measure(model, pathlib.Path(folder)))
+                result = comparison.measure(model, pathlib.Path(folder))
+                results["models"].append(result | {"goal_ms": model["goal_ms"][machine]})
             except ServerError as error:
                 sys.exit(f"compare: {model['name']}: {error}")
     comparison.close()

@@ -57,7 +57,7 @@ inline Conv2dWork conv2d_work(const Conv2dArgs& a) {
 // item while they are in the cache ----
 
 // Pixels of so few channels are products that make their outputs while they multiply (kernels/simd/
-// gemm_parts_avx512vnni.h), with no room for more.
+// gemm_stream_avx512vnni.h), with no room for more.
 constexpr uint32_t kStreamedChannels = 256;
 
 // Whether the product adds it: where the sum has a float epilogue. Of a part of the channels add would take
@@ -214,8 +214,6 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   product.tap_bytes = pixels ? args.input_c : line_buffer.tap_bytes;
   product.tap_offsets = pixels ? kNoOffset : parts.tap_offsets;
   product.row_stride = pixels ? args.input_c : size_t{args.stride_w} * column_bytes(args, line_buffer);
-  int32_t merged_terms[kMostMergedPixels];
-  int32_t* terms = parts.terms;  // of as many rows as a block has
   product.has_eights = layout_group(args.weights_layout) == 8;
   if (line_buffer_sign_bias(args, kKeepsBytes) != 0 && (!pixels || pixels_are_copied(args, kKeepsBytes))) {
     product.sign_bias = 0;
@@ -230,11 +228,13 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
   }
   const uint32_t groups = work.groups, blocks = work.blocks, num_blocks = div_up(args.output_c, 16);
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
+  const uint32_t merged = merged_runs(args, work);
+  // Merged runs have more rows than the scratch memory of plans has room for.
+  int32_t merged_terms[kMostMergedPixels];
+  int32_t* terms = merged > 1 ? merged_terms : parts.terms;
+  product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   // Work item u is group u % groups of the channels of block u / groups, or, with groups outermost, group u /
   // blocks of block u % blocks.
-  const uint32_t merged = merged_runs(args, work);
-  if (merged > 1) terms = merged_terms;
-  product.row_term = args.weights_zero_point != 0 ? terms : nullptr;
   for (uint32_t work_item = begin, count; work_item < end; work_item += count) {
     count = end - work_item < merged ? end - work_item : merged;
     const uint32_t block = groups_outer ? work_item % blocks : work_item / groups;

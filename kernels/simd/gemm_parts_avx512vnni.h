@@ -28,7 +28,8 @@ struct EvenRows512 {
   static constexpr bool kAreEven = true;
   const uint8_t* first;
   size_t stride;
-  EvenRows512(const Gemm& g, uint32_t row) : first(g.first_row + row * g.row_stride), stride(g.row_stride) {}
+  EvenRows512(const uint8_t* first_row, size_t row_stride) : first(first_row), stride(row_stride) {}
+  EvenRows512(const Gemm& g, uint32_t row) : EvenRows512(g.first_row + row * g.row_stride, g.row_stride) {}
   const uint8_t* operator[](uint32_t p) const { return first + p * stride; }
 };
 
