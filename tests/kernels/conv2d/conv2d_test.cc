@@ -303,6 +303,52 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnRunsOfPixels) {
   }
 }
 
+// Layers as most networks have them: outputs from the lowest value of their dtype on, as after a ReLU, or
+// around its middle, up to its ends; bands of windows whose rows are tiles of 16 or 12, the last of which
+// begins among those that are done, or of neither; short products of pixels, and last blocks of few channels.
+TEST_P(Conv2dVariant, EqualsTheOracleWhereOutputsFillTheDtype) {
+  struct Layer {
+    uint32_t height, width, input_c, output_c, kernel;
+  };
+  const Layer layers[] = {{12, 16, 16, 16, 3}, {7, 32, 16, 16, 3},  {8, 24, 16, 16, 3},  {9, 23, 12, 16, 3},
+                          {9, 31, 8, 16, 3},   {9, 19, 8, 16, 3},   {20, 31, 16, 96, 1}, {9, 20, 32, 16, 1},
+                          {11, 17, 24, 24, 1}, {11, 17, 24, 40, 1}, {5, 61, 96, 20, 1},  {9, 96, 16, 48, 1},
+                          {8, 30, 64, 72, 1}};
+  uint64_t seed = 2400;
+  for (const Layer& layer : layers) {
+    for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
+      for (const FloatEpilogue epilogue : {FloatEpilogue::kPlain, FloatEpilogue::kSigned}) {
+        Random random(++seed);
+        Conv2dProblem problem;
+        problem.seed = seed;
+        Conv2dArgs& a = problem.args;
+        a.batch = a.groups = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+        a.input_h = layer.height;
+        a.input_w = layer.width;
+        a.input_c = layer.input_c;
+        a.output_c = layer.output_c;
+        a.kernel_h = a.kernel_w = layer.kernel;
+        a.pad_top = a.pad_left = layer.kernel / 2;
+        ASSERT_TRUE(testing::set_output_extents(&a, a.pad_top, a.pad_left));
+        testing::draw_conv2d_scalars(random, &a);
+        a.contract = Contract::kTfl2;
+        a.input_dtype = a.output_dtype = dtype;
+        a.input_zero_point = a.pad_value = a.clamp_min = dtype_min(dtype);
+        a.clamp_max = a.clamp_min + 255;
+        a.output_zero_point = epilogue == FloatEpilogue::kPlain ? a.clamp_min : a.clamp_min + 120;
+        a.weights_zero_point = seed % 3 == 0 ? 60 : 0;
+        a.weights_layout = layout_in_place(a);
+        // Until all channels have that form.
+        do {
+          testing::fill_conv2d_problem(random, &problem);
+        } while (a.float_epilogue != epilogue || *std::ranges::min_element(problem.float_scale) < 0.0f);
+        EXPECT_EQ(expect_correct(problem), must_take(a)) << problem.text();
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 TEST_P(Conv2dVariant, EqualsTheOracleOnPixelsOfEightChannels) {
   uint64_t seed = 2000;
   for (uint32_t width = 1; width <= 60; ++width) {
