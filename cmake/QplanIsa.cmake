@@ -183,17 +183,29 @@ function(qplan_isas_header)
 #define QPLAN_BUILT_OWN_ISAS(F, argument)${own_isa_entries}
 #define QPLAN_BUILT_VECTOR_ISAS(F, argument)${vector_isa_entries}
 #define QPLAN_BUILT_SCALAR_ISAS(F, argument)${scalar_isa_entries}
-// A row where a variant has a file written by hand for the instruction set, otherwise nothing.
+// A row where variants have a file written by hand for the instruction set, otherwise nothing.
 ${by_hand}" @ONLY)
 endfunction()
 
-# qplan_family_isas(<variable> <folder>): the instruction sets that a family's lists of variants name.
-function(qplan_family_isas variable folder)
+# qplan_variants_isas(<variable> <folder> <variants>): the instruction sets that the lists of variants in the folder's headers
+# name: in rows of these variants, or else, for a file that holds variants of several families, in any row.
+function(qplan_variants_isas variable folder variants)
+  set(rows)
+  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
+  foreach(header IN LISTS headers)
+    file(STRINGS ${header} lines REGEX "QPLAN_(DOT|SIMD)_VARIANTS")
+    if(lines)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+      string(REGEX MATCHALL "QPLAN_(DOT|SIMD)_VARIANTS[A-Z_]*\\([a-z0-9_]+" found "${lines}")
+      list(APPEND rows ${found})
+    endif()
+  endforeach()
+  set(named ${rows})
+  list(FILTER named INCLUDE REGEX "\\(${variants}$")
+  if(named)
+    set(rows ${named})
+  endif()
   set(isas)
-  get_filename_component(family ${folder} NAME)
-  set(header ${folder}/${family}.h)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
-  file(STRINGS ${header} rows REGEX "QPLAN_(DOT|SIMD)_VARIANTS")
   foreach(row IN LISTS rows)
     foreach(isa IN LISTS QPLAN_ISAS)
       if((row MATCHES "QPLAN_DOT_VARIANTS" AND NOT QPLAN_ISA_KIND_${isa} STREQUAL none) OR (row MATCHES "QPLAN_SIMD_VARIANTS" AND QPLAN_ISA_KIND_${isa} STREQUAL own))
@@ -206,7 +218,7 @@ function(qplan_family_isas variable folder)
 endfunction()
 
 # qplan_isa_sources(<target> <file>...): the variants in files of instruction sets. <variants>_simd.cc is compiled for each
-# that the family's lists name, unless the folder has a <variants>_<isa>.cc, written by hand for that one;
+# that the lists of its variants name, unless the folder has a <variants>_<isa>.cc, written by hand for that one;
 # <variants>_scalar.cc for each of microcontrollers, likewise. The queries of all <variants>_simd.cc are one object for
 # an instruction set: they are small, and the headers that they include are not.
 function(qplan_isa_sources target)
@@ -224,7 +236,7 @@ function(qplan_isa_sources target)
     set(include "#include \"${path}\"\n")
     if(name MATCHES "_simd$")
       string(REGEX REPLACE "_simd$" "" variants ${name})
-      qplan_family_isas(isas ${folder})
+      qplan_variants_isas(isas ${folder} ${variants})
       foreach(isa IN LISTS isas)
         if(NOT EXISTS ${folder}/${variants}_${isa}.cc)
           qplan_isa_run(${target} ${isa} ${variants}_${isa} "${head_${isa}}${include}")

@@ -1,13 +1,13 @@
-// A kernel family is a folder of kernels/ with
-//   <family>.h         the contract: the formula, a plain struct <Family>Args, the variants' declarations
-//   <family>_ref.cc    the reference: the formula in portable C, for every layout and dtype
-//   <family>_simd.cc   the vector kernel over the names of kernels/simd/simd.h, of which
-//                      cmake/QplanIsa.cmake makes a variant for each instruction set of kernels/isa.def
-//   <name>_<isa>.cc    a variant written by hand for one instruction set, where a measurement asks for it
-// Its header lists the variants (QPLAN_<FAMILY>_VARIANTS), best first, the reference last; all are equal to
-// it in every bit.
+// Kernel families of one kind are a folder of kernels/ with
+//   <kind>.h           the contract of each: the formula, a plain struct <Family>Args, the variants' declarations
+//   <kind>_ref.cc      the references: the formulas in portable C, for every layout and dtype
+//   <name>_simd.cc     vector kernels over the names of kernels/simd/simd.h, of which
+//                      cmake/QplanIsa.cmake makes variants for each instruction set of kernels/isa.def
+//   <name>_<isa>.cc    variants written by hand for one instruction set, where a measurement asks for it
+// The header lists a family's variants (QPLAN_<FAMILY>_VARIANTS), best first, the reference last; all are
+// equal to it in every bit.
 // Kernels do not allocate, do not know threads, plans or the runtime, and keep no state. What a plan's step
-// says becomes Args in src/runtime/bind/<family>.cc. Work comes in *work items* (output rows, blocks of
+// says becomes Args in src/runtime/bind/. Work comes in *work items* (output rows, blocks of
 // channels, ...: the variant says how many a given Args has); any partition of the work items into ranges,
 // run in any order by any workers, gives the same bytes, but where they have an order
 // (is_ordered in src/runtime/execute.cc).

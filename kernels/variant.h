@@ -6,12 +6,14 @@
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
 //   QPLAN_SCALAR_VARIANTS(conv2d)      conv2d_mve, conv2d_dsp: of all of microcontrollers
 //   QPLAN_FILE_VARIANTS(dequantize)    dequantize_<isa> of those for which there is a dequantize_<isa>.cc
+//   QPLAN_FILE_VARIANTS_IN(f, add)     add_<isa> of those for which there is an f_<isa>.cc, which holds
+//                                      variants of several families
 //   QPLAN_SIMD_VARIANTS_AFTER(a, b)    QPLAN_SIMD_VARIANTS(a), before each the b of its instruction set where
 //                                      there is a file of it
 //   QPLAN_VARIANT(add_ref, QPLAN_ISA_REFERENCE)
 //
-// A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake:
-// <family>_simd.cc, <family>_scalar.cc, or <variant>.cc where there is one), selects them (the family's
+// A row declares its variants (QPLAN_DECLARE_VARIANT), has them compiled (cmake/QplanIsa.cmake: the folder's
+// <name>_simd.cc and <name>_scalar.cc, or <name>_<isa>.cc where there is one), selects them (the family's
 // KernelVariant rows), and tests (tests/support/variants.h) and micro-benchmarks (benchmarks/kernels) run
 // what is selected.
 //
@@ -29,7 +31,11 @@
 #define QPLAN_DOT_VARIANTS(name) QPLAN_BUILT_VECTOR_ISAS(QPLAN_VARIANT_OF_ISA, name)
 #define QPLAN_SCALAR_VARIANTS(name) QPLAN_BUILT_SCALAR_ISAS(QPLAN_VARIANT_OF_ISA, name)
 #define QPLAN_FILE_VARIANTS(name) QPLAN_BUILT_ISAS(QPLAN_FILE_VARIANT, name)
-#define QPLAN_FILE_VARIANT(isa, ISA, features, name) QPLAN_FILE_##name##_##isa(name##_##isa, QPLAN_ISA_##ISA)
+#define QPLAN_FILE_VARIANTS_IN(file, name) QPLAN_BUILT_ISAS(QPLAN_FILE_VARIANT_IN, (file, name))
+#define QPLAN_FILE_VARIANT(isa, ISA, features, name) QPLAN_FILE_ROW(isa, ISA, name, name)
+#define QPLAN_FILE_VARIANT_IN(isa, ISA, features, names) QPLAN_FILE_VARIANT_OF(isa, ISA, QPLAN_BOTH names)
+#define QPLAN_FILE_VARIANT_OF(isa, ISA, names) QPLAN_FILE_ROW(isa, ISA, names)
+#define QPLAN_FILE_ROW(isa, ISA, file, name) QPLAN_FILE_##file##_##isa(name##_##isa, QPLAN_ISA_##ISA)
 #define QPLAN_SIMD_VARIANTS_AFTER(name, first) QPLAN_BUILT_OWN_ISAS(QPLAN_TWO_VARIANTS, (name, first))
 #define QPLAN_TWO_VARIANTS(isa, ISA, features, names) QPLAN_TWO_VARIANTS_OF(isa, ISA, QPLAN_BOTH names)
 #define QPLAN_TWO_VARIANTS_OF(isa, ISA, names) QPLAN_TWO_VARIANT_ROWS(isa, ISA, names)

@@ -22,7 +22,7 @@
 // With a residual, an activation of the output's shape and dtype, the output is the sum of that and of what
 // is above, which is no int32 then:
 //
-//   out'[n,y,x,o] = sum_of(out[n,y,x,o], residual[n,y,x,o])      (kernels/add/add_formula.h)
+//   out'[n,y,x,o] = sum_of(out[n,y,x,o], residual[n,y,x,o])      (kernels/elementwise/add.h)
 //
 // or, with residual_is_a, of the two the other way round.
 //
@@ -36,7 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/add/add_formula.h"
+#include "kernels/elementwise/add.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/schedule.h"

@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/conv2d_line_buffer.h"
+#include "kernels/elementwise/add.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"

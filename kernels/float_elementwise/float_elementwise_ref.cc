@@ -1,5 +1,5 @@
 // The formulas of float_elementwise.h as they stand there.
-#include "kernels/elementwise/binary_ref.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/float_elementwise/float_elementwise.h"
 #include "kernels/numeric/float_functions.h"
 

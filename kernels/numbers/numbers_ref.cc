@@ -1,7 +1,7 @@
 // The formulas of numbers.h as they stand there.
 #include <string.h>
 
-#include "kernels/elementwise/binary_ref.h"
+#include "kernels/elementwise/broadcast.h"
 #include "kernels/numbers/numbers.h"
 #include "kernels/numeric/saturate.h"
 

@@ -28,7 +28,7 @@
 
 namespace qplan {
 
-// The float epilogue of a sum (kernels/add/add_formula.h) of the outputs and a tensor in the same order.
+// The float epilogue of a sum (kernels/elementwise/add.h) of the outputs and a tensor in the same order.
 struct GemmResidual {
   const uint8_t* first = nullptr;  // beside first_out
   bool is_a = false;               // of a and b

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/add/add_formula.h"
+#include "kernels/elementwise/add.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/scalar/dsp.h"
 
-// Who includes this is <family>_scalar.cc, compiled once for each instruction set without vectors
+// Who includes this is <name>_scalar.cc, compiled once for each instruction set without vectors
 // (cmake/QplanIsa.cmake) with its name: QPLAN_SCALAR_VARIANT(conv2d) is conv2d_<isa>, the namespace of a
 // variant.
 #if !defined(QPLAN_SCALAR_ISA)
@@ -92,7 +92,7 @@ inline float with_sign_of(float positive, int32_t sum) {
   return positive;
 }
 
-// The float epilogue of a sum (kernels/add/add_formula.h), under the rounding to nearest that cores begin
+// The float epilogue of a sum (kernels/elementwise/add.h), under the rounding to nearest that cores begin
 // with.
 inline int32_t float_sum(const AddFormula& f, int32_t a, int32_t b) {
   float x, y, value = f.float_offset;

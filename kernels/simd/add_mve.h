@@ -1,4 +1,4 @@
-// Sums of bytes (kernels/add/add_formula.h) with Armv8.1-M's vectors: where the packer has proved a float
+// Sums of bytes (kernels/elementwise/add.h) with Armv8.1-M's vectors: where the packer has proved a float
 // form, four at a time. Internal linkage only.
 #ifndef QPLAN_KERNELS_SIMD_ADD_MVE_H_
 #define QPLAN_KERNELS_SIMD_ADD_MVE_H_
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/add/add_formula.h"
+#include "kernels/elementwise/add.h"
 #include "kernels/simd/dots_mve.h"
 
 namespace qplan {

@@ -1,4 +1,4 @@
-// The float epilogue of add and sub (kernels/add/add.h) for 64-bit Arm, 32 elements at a time. Internal
+// The float epilogue of add and sub (kernels/elementwise/add.h) for 64-bit Arm, 32 elements at a time. Internal
 // linkage only.
 #ifndef QPLAN_KERNELS_SIMD_FLOAT_ADD_NEON_H_
 #define QPLAN_KERNELS_SIMD_FLOAT_ADD_NEON_H_

@@ -1,5 +1,5 @@
 // The vector of the instruction set that a source is compiled for, by names that are the same for all of
-// them. Kernels are written once, over these names, in <family>_simd.cc; cmake/QplanIsa.cmake compiles it for
+// them. Kernels are written once, over these names, in <name>_simd.cc; cmake/QplanIsa.cmake compiles it for
 // each instruction set of kernels/isa.def and says which by three macros:
 //
 //   QPLAN_SIMD_HEADER    "kernels/simd/<isa>.h": that instruction set's vocabulary

@@ -3,9 +3,9 @@
 #include "src/runtime/cascade.h"
 
 #include "format/table_fields.h"
-#include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
+#include "kernels/elementwise/add.h"
 #include "kernels/numeric/wide.h"
 #include "src/base/checked.h"
 

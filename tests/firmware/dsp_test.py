@@ -16,7 +16,7 @@ CORE = ["-mcpu=cortex-a7", "-mthumb", "-mfpu=vfpv4"]
 GOOGLETEST = "/usr/src/googletest/googletest"
 # Headers without code of the machine that installed them.
 HEADERS = ("xtensor", "xtl")
-FAMILIES = ("conv2d", "depthwise_conv2d", "fully_connected")
+FAMILIES = {"conv2d": "conv2d", "depthwise_conv2d": "depthwise_conv2d", "fully_connected": "matmul"}  # and their folders
 BUILD = OUTPUT = None
 
 
@@ -49,9 +49,9 @@ class Dsp(unittest.TestCase):
                 objects.append(os.path.join(OUTPUT, name + ".o"))
                 run(COMPILER, *CORE, *options, *includes, "-I" + headers, "-I" + GOOGLETEST, "-c", source, "-o", objects[-1])
 
-            for family in FAMILIES:
+            for family, folder in FAMILIES.items():
                 for form in ((), ("-DQPLAN_SCALAR_FORM=1", "-DQPLAN_SCALAR_ISA=dsp_form")):
-                    compile_file(os.path.join(ROOT, "kernels", family, family + "_scalar.cc"), family + "_form" * bool(form),
+                    compile_file(os.path.join(ROOT, "kernels", folder, family + "_scalar.cc"), family + "_form" * bool(form),
                                  "-std=c++17", "-O2", "-fno-schedule-insns", "-fno-schedule-insns2", *form)
             # Tests of layers in place compare with the references.
             for family in ("conv2d", "depthwise_conv2d"):

@@ -4,13 +4,12 @@
 #include <string_view>
 #include <type_traits>
 
-#include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/copy/copy.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
-#include "kernels/lut8/lut8.h"
-#include "kernels/mul/mul.h"
+#include "kernels/elementwise/add.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/movement/movement.h"
 #include "kernels/pool2d/pool2d.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/emit/emit.h"

@@ -1,5 +1,5 @@
 // Glue of add and sub: they differ in a sign.
-#include "kernels/add/add.h"
+#include "kernels/elementwise/add.h"
 
 #include "src/runtime/bind/broadcast.h"
 #include "src/runtime/bind/conv2d.h"

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "kernels/add/add_formula.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/elementwise/add.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 

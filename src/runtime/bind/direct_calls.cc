@@ -1,13 +1,12 @@
 // Kernels by names of C, for programs that call them without a plan (`qplan emit-c --aot`):
 // qplan_<variant>_run and qplan_<variant>_work_items. Each is a section of its own, so that the linker keeps
 // those that are called.
-#include "kernels/add/add.h"
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/copy/copy.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
-#include "kernels/lut8/lut8.h"
-#include "kernels/mul/mul.h"
+#include "kernels/elementwise/add.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/movement/movement.h"
 #include "kernels/pool2d/pool2d.h"
 #include "kernels/softmax/softmax.h"
 

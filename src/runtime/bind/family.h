@@ -1,6 +1,5 @@
 // What the runtime, the packer, tests and benchmarks know of a kernel family: its variants (kernels/kernel.h)
-// and how a step becomes their arguments. src/runtime/bind/<family>.cc builds its descriptors from typed
-// functions:
+// and how a step becomes their arguments. src/runtime/bind/<kind>.cc builds descriptors from typed functions:
 //
 //   constexpr KernelVariant kVariants[] = {
 //   #define QPLAN_VARIANT(name, isa) with_knobs(QPLAN_VARIANT_ROW(Conv2dArgs, name, isa), kConv2dKnobs),

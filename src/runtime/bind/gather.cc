@@ -1,5 +1,4 @@
-#include "kernels/gather/gather.h"
-
+#include "kernels/movement/movement.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 

@@ -4,7 +4,7 @@
 #define QPLAN_TESTS_KERNELS_EVEX_EVEXVNNI_H_
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
+#include "kernels/matmul/matmul.h"
 #include "src/runtime/bind/family.h"
 
 #if defined(QPLAN_TEST_EVEX)

@@ -9,9 +9,9 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/kernel.h"
 #include "kernels/layout.h"
+#include "kernels/matmul/matmul.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/add/add.h"
+#include "kernels/elementwise/add.h"
 #include "src/packer/target/cpu/prove.h"
 #include "tests/support/random.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layout.h"
+#include "kernels/matmul/matmul.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/div/div.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/prove.h"

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/concat/concat.h"
-#include "kernels/split/split.h"
+#include "kernels/movement/movement.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/lowering.h"

@@ -1,6 +1,6 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
-#include "kernels/lut16/lut16.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/saturate.h"
 #include "kernels/numeric/wide_functions.h"

@@ -65,7 +65,7 @@ uint8_t prove_int16_groups(std::span<const uint8_t> weights, uint64_t tap_groups
 // A proof by trial that two fused multiply-adds give what the integers of add and sub under TFL2 give: 8-bit
 // inputs make 65,536 pairs. format/README.md, "Float requantisation", says what plans do with it.
 
-// The parameters of a step of the family add or sub (kernels/add/add.h).
+// The parameters of a step of the family add or sub (kernels/elementwise/add.h).
 struct SumRequantization {
   bool subtract = false;
   int32_t dtype_min = 0;  // of inputs and output: 0 or -128

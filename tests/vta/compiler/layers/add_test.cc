@@ -1,5 +1,5 @@
 // qnn.add and clip on VTA's ALU, on the simulator, against the CPU's reference kernel.
-#include "kernels/add/add.h"
+#include "kernels/elementwise/add.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,0 @@
-// The AVX-VNNI variant of fully_connected in AVX-512's encoding (evexvnni.h).
-#define QPLAN_SIMD_ISA evexvnni
-#define QPLAN_SIMD_VECTORS avx2
-#define QPLAN_SIMD_HEADER "kernels/simd/avxvnni.h"
-#include "kernels/fully_connected/fully_connected_simd.cc"  // NOLINT: the same source, for another instruction set
