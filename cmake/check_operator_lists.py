@@ -4,7 +4,7 @@ Refused in the rest of the packer and in the VTA compiler:
 - a braced list of constants that names more than MOST operators:   {"reshape", "transpose", "squeeze", ...}
 - a statement that compares with more than MOST of them:            node.is("add") || node.is("multiply") || ...
 What such a list says is a property of each operator: give OpDef a field (src/packer/op/op_def.h), or ask one of the
-questions of src/packer/op/properties.h.
+questions at the end of that header.
 
 Left alone: arguments of patterns (op, one_of, commutative, ...), which are about these operators; importers, which
 translate names; and a list with a comment `operator list: WHY` inside or on the line before, for tables that give

@@ -48,7 +48,7 @@ class CheckLayers(unittest.TestCase):
     def test_one_folder_knows_protobuf(self):
         status, _ = check({"src/packer/import/onnx/model_file.cc": "#include <onnx/onnx_pb.h>\n"})
         self.assertEqual(status, 0)
-        status, text = check({"src/packer/pipeline/source.cc": "#include <onnx/onnx_pb.h>\n"})
+        status, text = check({"src/packer/pipeline/pipeline.cc": "#include <onnx/onnx_pb.h>\n"})
         self.assertEqual(status, 1)
         self.assertIn("only (src/packer/import/onnx|tests/fuzz)/ may include", text)
 

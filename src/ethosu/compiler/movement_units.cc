@@ -5,7 +5,6 @@
 #include "src/ethosu/compiler/unit.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -104,7 +104,7 @@ struct ArgsField {
   uint32_t alignment;  // its size, but of the first field of a struct within
 };
 // The symbol of libraries whose kernels read these arguments, and the fingerprint of the arguments for which
-// it got its number (args_fields.cc).
+// it got its number (kernel_calls.cc).
 constexpr const char* kKernelsSymbol = "qplan_firmware_kernels_2";
 constexpr uint32_t kArgsFingerprint = 1332198691;
 // The fields of the family's arguments, in their order; empty for families that are not called directly.

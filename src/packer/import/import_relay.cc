@@ -7,7 +7,6 @@
 #include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 #include "src/packer/text/syntax.h"
 #include "src/packer/text/text.h"
 

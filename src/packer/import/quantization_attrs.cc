@@ -8,7 +8,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 
 namespace qplan {
 namespace {

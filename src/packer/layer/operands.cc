@@ -1,11 +1,10 @@
-#include "src/packer/layer/operands.h"
-
 #include <algorithm>
 #include <bit>
 
 #include "kernels/numeric/wide_functions.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/op_def.h"
 
 namespace qplan::layer {

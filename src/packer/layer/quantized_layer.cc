@@ -6,7 +6,6 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 
 namespace qplan::layer {
 namespace {

@@ -102,8 +102,6 @@ void spread(const target::Program& program, std::span<const target::MemoryArea> 
 
 // The second opinion on a memory plan: shares no code with the planner and runs on every pack.
 
-// The second opinion on a memory plan: shares no code with the planner and runs on every pack.
-
 // Bytes that hold one value from the step that writes it to the last step that reads it, both included.
 struct PlacedValue {
   uint64_t offset = 0;

@@ -4,7 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 
 namespace qplan::op {
 namespace {

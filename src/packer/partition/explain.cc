@@ -1,11 +1,10 @@
-#include "src/packer/partition/explain.h"
-
 #include <algorithm>
 #include <initializer_list>
 
 #include "src/base/listing.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
+#include "src/packer/partition/partition.h"
 
 namespace qplan::partition {
 namespace {

@@ -4,19 +4,146 @@
 #ifndef QPLAN_SRC_PACKER_PARTITION_PARTITION_H_
 #define QPLAN_SRC_PACKER_PARTITION_PARTITION_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/ir/module.h"
-#include "src/packer/partition/explain.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::partition {
+
+// ---- the report ----
+// The decision about each operator and its reasons, as data, text and JSON. The same for the same model and
+// targets, on every host.
+
+// A pattern of a target that came near.
+struct NearMissReport {
+  std::string composite;
+  std::string place, expected, found;
+};
+
+// Why one target does not run a unit.
+struct TargetVerdict {
+  std::string target;
+  std::vector<target::Reason> reasons;  // all; empty only where a higher priority or a pin decided
+  std::optional<NearMissReport> near_miss;
+  // Set where a pattern matched and all constraints hold.
+  std::optional<uint64_t> cycles, ns;
+};
+
+// A tensor that a unit reads: another unit's result, or an input of the model.
+struct ReadReport {
+  std::optional<uint32_t> unit;  // that makes it; none: an input of the model
+  std::string name;              // of that input
+  std::string type;
+  uint64_t bytes = 0;
+};
+
+// Nodes that are placed together: one composite, or one node.
+struct UnitReport {
+  std::vector<uint32_t> nodes;
+  std::vector<ReadReport> reads;  // each tensor once
+  bool makes_output = false;      // of the model
+  std::string composite;          // the row's name; empty where no pattern matched
+  std::string target;
+  std::string region;  // the function; empty on the CPU
+  bool pinned = false;
+  bool is_program = false;  // compiled before: no CPU runs it, cpu_ns is 0
+  uint64_t macs = 0;
+  uint64_t bytes = 0;                   // activations read and written
+  uint64_t weight_bytes = 0;            // constants
+  uint64_t cpu_ns = 0;                  // estimated, if it runs there
+  std::optional<uint64_t> cycles, ns;   // estimated, of the target it runs on, when that is no CPU
+  std::vector<TargetVerdict> verdicts;  // of the other targets, highest priority first
+};
+
+struct NodeReport {
+  std::string op;    // "qnn.conv2d"
+  std::string name;  // of the source
+  std::string type;  // of its result
+  uint64_t macs = 0;
+  uint32_t unit = 0;
+};
+
+struct RegionReport {
+  std::string function, target;
+  bool is_program = false;  // of a unit that is one
+  uint32_t num_ops = 0, num_units = 0;
+  uint64_t macs = 0, bytes = 0, weight_bytes = 0;
+  uint64_t cycles = 0, ns = 0, cpu_ns = 0;
+  std::vector<std::string> inputs, outputs;  // types
+  uint32_t num_copies = 0;                   // boundary tensors from and to the CPU
+  uint64_t copy_bytes = 0, copy_ns = 0;
+  uint64_t blob_bytes = 0, program_bytes = 0;  // of its program, once it was compiled
+};
+
+// How the cost gate judged one island of a device.
+struct DecisionReport {
+  std::string target;  // the device
+  std::string region;  // its function; empty where it went to the CPU
+  std::vector<uint32_t> units;
+  uint32_t num_ops = 0;
+  std::string by;  // "npu", "latency", "energy"; "pin", "program" or "none": it was not asked
+  uint64_t device_ns = 0, cpu_ns = 0;
+  uint32_t num_copies = 0;  // at its boundary
+  uint64_t copy_bytes = 0, copy_ns = 0;
+  uint64_t spared_ns = 0;  // copies that its neighbours on the device would need without it
+  uint64_t device_pj = 0, cpu_pj = 0, copy_pj = 0, spared_pj = 0;
+};
+
+struct DeviceReport {
+  std::string target, options;
+  uint32_t num_ops = 0, num_regions = 0;
+  uint64_t macs = 0, bytes = 0, weight_bytes = 0, ns = 0;
+  std::vector<std::pair<std::string, uint64_t>> costs;  // figures that the estimates are made of, by name
+};
+
+struct Explain {
+  std::vector<DeviceReport> devices;  // highest priority first
+  std::vector<RegionReport> regions;
+  std::vector<UnitReport> units;
+  std::vector<NodeReport> nodes;
+  std::string
+      prefer;  // "npu", "latency", "energy"; "none": the gate was not asked; empty: there is no device
+  std::vector<DecisionReport> decisions;
+  uint32_t num_ops_by_latency = 0;  // those on devices that stayed there if latency were preferred
+  // Without the CPU's steps for the regions, and what that saves.
+  bool fallback = true;
+  int64_t saved_constant_bytes = 0, saved_memory_bytes = 0;
+
+  // One line: ops, MACs and bytes per device, regions, boundary copies.
+  std::string summary() const;
+  std::string text() const;
+  std::string json() const;
+};
+
+// "0.3 us", "123 us", "12.3 ms", "1.54 s".
+std::string time_text(uint64_t ns);
+// "12 nJ", "3.45 mJ".
+std::string energy_text(uint64_t pj);
+
+// Reads the output of json(). PackError (QPLAN_PLAN_CORRUPT).
+Explain parse_explain(std::string_view json);
+
+// "qnn.conv2d 'block3/conv'", or "qnn.conv2d (%12)".
+std::string node_text(const NodeReport& node, uint32_t index);
+
+// The placement as one HTML page: the graph drawn, the figures in tables, the reasons beside them.
+
+// json: what Explain::json() made, now or when a plan was packed. title: of the page, any text. plan: what
+// `inspect --json` prints of the plan, for the table of the CPU's kernels; empty where no plan can be made.
+// The page is self-contained: data, style and script are in it, and the browser loads nothing else. PackError
+// (QPLAN_MODEL_INVALID) where json is not JSON.
+std::string explain_html(std::string_view json, std::string_view title, std::string_view plan = {});
+
+// ---- placement ----
 
 enum class Placement {
   kSoft,    // what the preferred target does not take runs on the next one

@@ -2,7 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"

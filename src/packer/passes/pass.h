@@ -16,7 +16,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 
 namespace qplan::passes {
 

@@ -1,7 +1,7 @@
 // dequantize -> float operators -> quantize becomes operators on integers (pass.h lists the rows).
 // Lowering: the contract in which a float operator is meant is that of the quantize after it.
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"

@@ -9,7 +9,6 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/pattern/rebuild.h"
 

@@ -15,10 +15,10 @@
 
 #include "kernels/quantize/quantize.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/pattern/rebuild.h"
-#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::passes {
 

@@ -7,7 +7,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/pattern/pattern.h"
-#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::pattern {
 namespace {

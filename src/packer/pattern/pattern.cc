@@ -6,7 +6,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/pattern/rewrite.h"
 
 namespace qplan::pattern {
 namespace {

@@ -1,5 +1,3 @@
-#include "src/packer/pattern/rewrite.h"
-
 #include <algorithm>
 #include <vector>
 

@@ -11,7 +11,6 @@
 #include "src/base/listing.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 #include "src/packer/pipeline/stages.h"
 
 namespace qplan::pipeline {

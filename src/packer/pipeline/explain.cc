@@ -1,7 +1,5 @@
 // What `qplan explain` prints: of a model what pack() would do, of a plan what it remembers; and the report
 // of `qplan pack --coverage`.
-#include "src/packer/partition/explain.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -16,6 +14,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"

@@ -5,7 +5,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/quantization_attrs.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/stages.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/stages.h"

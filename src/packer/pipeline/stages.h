@@ -15,7 +15,6 @@
 #include "src/packer/import/import.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/partition/explain.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/pipeline.h"

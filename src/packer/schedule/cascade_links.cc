@@ -1,10 +1,9 @@
-#include "src/packer/schedule/cascade_links.h"
-
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "format/plan_view.h"
+#include "src/packer/schedule/fuse.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 

@@ -9,10 +9,8 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/memory/lifetimes.h"
-#include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/tuning_log.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 

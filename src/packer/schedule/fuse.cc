@@ -7,7 +7,6 @@
 
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/schedule/cascade_links.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/runtime/bind/family.h"
 

@@ -9,7 +9,6 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
-#include "src/packer/schedule/tuning_log.h"
 
 namespace qplan::schedule {
 namespace {

@@ -8,7 +8,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/properties.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/target/profile.h"

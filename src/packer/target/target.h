@@ -18,7 +18,6 @@
 #include "src/packer/ir/module.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/pattern/pattern.h"
-#include "src/packer/pattern/rewrite.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::target {

@@ -8,7 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/text/draft.h"
+#include "src/packer/text/parser.h"
 #include "src/packer/text/syntax.h"
 
 namespace qplan::text {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/ethosu/compiler/target.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::ethosu::compiler {

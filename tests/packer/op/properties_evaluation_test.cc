@@ -10,7 +10,7 @@
 
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "tests/packer/op/operator_examples.h"
 

@@ -1,13 +1,12 @@
 // Each property of each row, against the names of operands and attributes and against inference on an
 // example. properties_evaluation_test.cc compares them with what operators compute.
-#include "src/packer/op/properties.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 #include "tests/packer/op/operator_examples.h"
 

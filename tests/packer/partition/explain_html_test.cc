@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "src/packer/partition/explain.h"
+#include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "tests/packer/partition/partition_test_support.h"
 

@@ -11,7 +11,7 @@
 
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/module.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::passes_test {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "src/packer/op/op_def.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "tests/support/random.h"
 
 namespace qplan::pattern::matcher_property_test {

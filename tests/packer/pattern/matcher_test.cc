@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pattern::matcher_test {

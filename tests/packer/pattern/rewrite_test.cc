@@ -1,8 +1,7 @@
-#include "src/packer/pattern/rewrite.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
+#include "src/packer/pattern/pattern.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::pattern::rewrite_test {

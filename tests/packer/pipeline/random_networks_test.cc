@@ -14,7 +14,7 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"

@@ -20,7 +20,7 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/lower.h"
 #include "src/packer/text/text.h"

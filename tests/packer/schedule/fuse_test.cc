@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/tuning_log.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::schedule::fuse_test {

@@ -15,7 +15,6 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/schedule/tuning_log.h"
 #include "tests/models/model_session.h"
 #include "tests/support/random.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/table.h"

@@ -10,7 +10,7 @@
 #include "kernels/numeric/wide_functions.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/requantization.h"
 #include "src/packer/target/cpu/table.h"

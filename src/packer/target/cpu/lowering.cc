@@ -6,7 +6,7 @@
 #include "format/container.h"
 #include "format/plan_view.h"
 #include "src/packer/error.h"
-#include "src/packer/op/properties.h"
+#include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 
 namespace qplan::target::cpu {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/packer/ir/module.h"
-#include "src/packer/layer/operands.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/profile.h"

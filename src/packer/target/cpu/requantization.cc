@@ -7,7 +7,7 @@
 #include "kernels/layout.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/prove.h"
 #include "src/packer/target/cpu/table.h"

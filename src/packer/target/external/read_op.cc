@@ -8,7 +8,6 @@
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"

@@ -4,7 +4,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"

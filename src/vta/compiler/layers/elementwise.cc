@@ -6,7 +6,7 @@
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/layer/operands.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/alu_steps.h"
 #include "src/vta/compiler/streams/alu_stream.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/text/text.h"
 #include "src/vta/compiler/target.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/packer/pattern/rewrite.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/target.h"
 #include "tests/packer/target/lower_helpers.h"
