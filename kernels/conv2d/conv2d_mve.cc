@@ -72,7 +72,8 @@ class Convolution {
       multiply(out, count);
       if (residual != nullptr) {
         const bool is_a = a_.residual_is_a;
-        add_mve(a_.residual_sum, a_.output_dtype, is_a ? residual : out, is_a ? out : residual, bytes, out);
+        add_residual(a_.residual_sum, a_.output_dtype, is_a ? residual : out, is_a ? out : residual, bytes,
+                     out);
       }
       out += bytes;
       left -= count;

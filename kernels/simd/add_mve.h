@@ -48,8 +48,8 @@ inline void add_each(const AddFormula& f, const uint8_t* a, const uint8_t* b, si
 #endif
 
 // out may be a or b.
-inline void add_mve(const AddFormula& f, Dtype dtype, const uint8_t* a, const uint8_t* b, size_t bytes,
-                    uint8_t* out) {
+inline void add_residual(const AddFormula& f, Dtype dtype, const uint8_t* a, const uint8_t* b, size_t bytes,
+                         uint8_t* out) {
 #if defined(QPLAN_MVE)
   if (f.contract == Contract::kTfl2 && f.float_scale1 > 0.0f) {
     const auto scale1 = __builtin_bit_cast(uint32_t, f.float_scale1);
