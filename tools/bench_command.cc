@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/input.h"
-#include "tools/machine.h"
 #include "tools/model_options.h"
-#include "tools/plan_facts.h"
-#include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"

@@ -19,6 +19,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/session.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools {
 

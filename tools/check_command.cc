@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"

@@ -3,12 +3,10 @@
 #include <fstream>
 
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/input.h"
-#include "tools/machine.h"
-#include "tools/plan_facts.h"
-#include "tools/progress.h"
+#include "tools/reports.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

@@ -8,7 +8,7 @@
 #include "qplan/pack.h"
 #include "src/base/listing.h"
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
 #include "tools/words.h"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/input.h"
-#include "tools/plan_facts.h"
+#include "tools/reports.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
 

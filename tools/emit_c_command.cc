@@ -15,10 +15,10 @@
 
 #include "qplan/pack.h"
 #include "qplan/qplan.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/plan_facts.h"
+#include "tools/reports.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

@@ -14,7 +14,7 @@
 
 #include "qplan/host.h"
 #include "src/base/printable.h"
-#include "tools/error.h"
+#include "tools/command.h"
 
 namespace qplan::tools {
 namespace {

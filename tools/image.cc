@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/image_decoder.h"
 #include "tools/input.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qplan/pack.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/words.h"

@@ -11,7 +11,7 @@
 
 #include "qplan/pack.h"
 #include "src/base/listing.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"

@@ -1,5 +1,3 @@
-#include "tools/machine.h"
-
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 
 #include "qplan/host.h"
 #include "qplan/qplan.h"
+#include "tools/reports.h"
 
 namespace qplan::tools {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "qplan/qplan.h"
+#include "tools/command.h"
 #include "tools/commit.h"  // generated: QPLAN_COMMIT
-#include "tools/error.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "qplan/host.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/input.h"
 #include "tools/session.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "qplan/pack.h"
+#include "tools/command.h"
 #include "tools/files.h"
-#include "tools/progress.h"
 
 namespace qplan::tools {
 

@@ -6,7 +6,7 @@
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
 #include "src/base/listing.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {

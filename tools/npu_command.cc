@@ -14,7 +14,7 @@
 #include "qplan/npu_sim.h"
 #include "qplan/pack.h"
 #include "src/base/listing.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <system_error>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/npu.h"
 #include "tools/reports.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/input.h"
 #include "tools/tensor.h"
 #include "tools/words.h"

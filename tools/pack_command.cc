@@ -10,7 +10,7 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"

@@ -1,10 +1,8 @@
-#include "tools/plan_facts.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
 

@@ -8,8 +8,8 @@
 
 #include "qplan/host.h"
 #include "src/base/listing.h"
+#include "tools/command.h"
 #include "tools/embedded.h"
-#include "tools/error.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"

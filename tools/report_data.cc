@@ -10,11 +10,8 @@
 #include "qplan/host.h"
 #include "qplan/pack.h"
 #include "tools/check.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/input.h"
-#include "tools/machine.h"
-#include "tools/plan_facts.h"
-#include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
 #include "tools/words.h"
@@ -26,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint32_t kReportWarmUpRuns = 5;
 constexpr uint64_t kMeasureNs = 10'000'000'000;  // no more runs after that
-// As plan_facts.h estimates.
+// As estimated_ns (reports.h).
 constexpr double kEstimateGmacs = 66, kEstimateGbytes = 24.5;
 
 // The smallest and the largest number that the type of a quantised tensor can store; null of others.

@@ -1,4 +1,5 @@
-// What commands print about a plan: inspect, pack, import, explain, report, bench.
+// What commands learn of a plan and of the machine that runs it, and print about them: inspect, pack, import,
+// explain, report, bench.
 #ifndef QPLAN_TOOLS_REPORTS_H_
 #define QPLAN_TOOLS_REPORTS_H_
 
@@ -13,10 +14,13 @@
 #include "qplan/host.h"
 #include "qplan/qplan.h"
 #include "tools/files.h"
+#include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/session.h"
 
 namespace qplan::tools {
+
+// ---- inspect_command.cc
 
 // The text of qplan_inspect_json. Failure, with label, when the plan is not valid.
 std::string inspect_text(const void* plan, size_t size, const std::string& label);
@@ -37,34 +41,67 @@ std::string pack_summary(const nlohmann::ordered_json& plan);
 // Whether a target of the plan is no CPU.
 bool has_devices(const nlohmann::ordered_json& plan);
 
-// What `qplan import` prints about a model without --print.
+// ---- import_command.cc
 
-// relay: the text of qplan_import_text. Lines for inputs, outputs and the operators by kind, most frequent
-// first; each indented and ended by a line feed.
+// What `qplan import` prints about a model without --print. relay: the text of qplan_import_text. Lines for
+// inputs, outputs and the operators by kind, most frequent first; each indented and ended by a line feed.
 std::string ir_summary(const std::string& relay);
 
-// The output of `qplan explain` when the CPU runs everything: which kernel computes which operator, and why
-// one is slower than it could be.
+// ---- explain_command.cc: which kernel computes which operator when the CPU runs everything
 
-// The kernels are those that this machine would choose: the plan does not decide about them. Failure where no
-// session can be made of the plan.
+// And why one is slower than it could be. The kernels are those that this machine would choose: the plan does
+// not decide about them. Failure where no session can be made of the plan.
 // {"isa": "avx2", "macs": 301000000, "steps": [{"step", "op", "kernel", "name", "macs", "bytes", "schedule",
 // "notes": [...]},
 // ...]}
 nlohmann::ordered_json cpu_explain_json(const PlanFile& plan, const std::string& custom_operators);
 
-// The same as a table, with a line below a step for each note.
-std::string cpu_explain_text(const nlohmann::ordered_json& report);
+// ---- plan_facts.cc: what several commands take from a plan's JSON, and the metadata that they use where
+// their options say nothing
 
-// The output of `qplan explain MODEL --memory`: the plan of each --fuse, with the memory of a session of one
-// thread, and what it computes.
-// {"target_pointer_bits": 32, "choices": [{"fuse": "off", "session_bytes", "cascades", "macs", "work",
-// "repeated_work", "copies"}, ...]}; copies as in `inspect --json`
-nlohmann::ordered_json memory_explain_json(const ModelOptions& model, const PlacementOptions& placement);
-std::string memory_explain_text(const nlohmann::ordered_json& report);
+// As `inspect --json` prints it.
+nlohmann::ordered_json inspect_plan(const PlanFile& plan);
 
-// The part of `qplan bench --per-step`: how long each step takes, and how far that is from what the machine
-// can do.
+// Bytes of inputs, constants and outputs of a step.
+uint64_t step_bytes(const nlohmann::ordered_json& plan, const nlohmann::ordered_json& step);
+
+// Where a step runs: "cpu", or the target of its region; "" for fallback steps of a region.
+std::string step_target(const nlohmann::ordered_json& step);
+
+// Nanoseconds, from the plan alone. A step of the CPU takes its MACs at 66 GMAC/s or its bytes at 24.5 GB/s,
+// whichever takes longer: the figures of docs/placement.md for an x86-64 processor with AVX-512 VNNI. A
+// region takes its estimated cycles at 100 MHz. Fallback steps take none.
+double estimated_ns(const nlohmann::ordered_json& plan, const nlohmann::ordered_json& step);
+double estimated_ns(const nlohmann::ordered_json& plan);
+
+// The main arena over the steps of main: which tensors hold bytes at each step.
+struct MemoryOverTime {
+  std::vector<uint64_t> bytes;               // per step, of the tensors alive at it, each byte once
+  std::vector<std::vector<uint32_t>> alive;  // per step
+  uint32_t peak_step = 0;                    // the first that has the most
+};
+MemoryOverTime memory_over_time(const nlohmann::ordered_json& plan);
+
+// What the model's file said of inputs and outputs, as the plan keeps it (format/README.md, "Metadata").
+class PlanMetadata {
+ public:
+  // Failure where the plan's metadata is no metadata: a plan is untrusted.
+  explicit PlanMetadata(const PlanFile& plan);
+
+  // From --mean and --std; if neither is given, the input's own, which inputs of 8 bits do without.
+  // UsageError, or Failure if the plan's own is wrong.
+  [[nodiscard]] Normalisation normalisation(uint32_t input, const std::string& mean,
+                                            const std::string& std) const;
+  // The names of an output's classes; none where the model had none.
+  [[nodiscard]] const std::vector<std::string>& labels(uint32_t output) const;
+
+ private:
+  std::vector<Normalisation> inputs_;
+  std::vector<std::vector<std::string>> outputs_;
+};
+
+// ---- bench_steps.cc: how long each step takes, and how far that is from what the machine can do
+
 struct TimeSummary {
   uint64_t median_ns = 0;
   uint64_t p90_ns = 0;
@@ -116,7 +153,37 @@ std::string steps_text(const StepReport& report);
 nlohmann::ordered_json steps_json(const StepReport& report);
 std::string steps_csv(const StepReport& report);
 
-// What `qplan report` says of a plan, as data, as a page, as a graph and as a table.
+// ---- machine.cc: what a measurement must know of the machine: whether it had time, and what it can do at
+// most
+
+// Whether the machine had time for a measurement.
+struct MachineLoad {
+  double average = 0;  // threads that ran or waited to run, mean of the last minute
+  uint32_t cpus = 1;   // that this process may use
+};
+// How many processors the calling thread might use when this was first called: ask before pinning it.
+uint32_t usable_cpus();
+// average 0 where the system does not say.
+MachineLoad machine_load();
+
+// Why the figures of a measurement may be worse than the machine's best; one sentence each, empty for a quiet
+// machine. load: before the measurement, with `threads` threads. Of fewer than 10 runs the spread says
+// nothing.
+std::vector<std::string> load_warnings(const MachineLoad& load, uint32_t threads, const TimeSummary& times,
+                                       uint64_t runs);
+
+// The multiply-accumulates that this machine can do at most: the roof over a kernel's rate.
+
+// GMAC/s of one thread that multiplies 8-bit numbers out of registers and sums them exactly in int32, by the
+// best instructions of a QPLAN_ISA_* that this machine has: VPDPBUSD, or PMADDWD and PADDD. The fastest of
+// several measurements, about 10 ms in all. 0 for an instruction set that has no such loop here.
+double measure_peak_gmacs(uint32_t isa);
+
+// GB/s with which one thread reads memory that no cache holds: 64 MB in order, the fastest of three times,
+// about 30 ms in all.
+double measure_read_gbytes();
+
+// ---- report_data.cc, report_command.cc: a plan as data, as a page, as a graph and as a table
 
 struct ReportOptions {
   std::string plan;
@@ -136,9 +203,10 @@ std::string report_dot(const nlohmann::ordered_json& data);
 // A line for each step.
 std::string report_csv(const nlohmann::ordered_json& data);
 
-// The trace of `qplan bench`: one lane for each worker, one span for each run, for Perfetto.
+// ---- bench_steps.cc: the trace of `qplan bench`
 
-// Watches runs, steps and the tasks of the thread pool. Each span costs two readings of the clock.
+// One lane for each worker, one span for each run, for Perfetto. Watches runs, steps and the tasks of the
+// thread pool. Each span costs two readings of the clock.
 class BenchTrace {
  public:
   // Before the session is made: both must outlive it.

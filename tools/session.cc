@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "tools/error.h"
-#include "tools/machine.h"
+#include "tools/command.h"
+#include "tools/reports.h"
 #include "tools/words.h"
 
 namespace qplan::tools {

@@ -18,9 +18,8 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
-#include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/words.h"
 

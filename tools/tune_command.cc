@@ -12,10 +12,9 @@
 
 #include "qplan/host.h"
 #include "qplan/pack.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
-#include "tools/progress.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tune.h"

@@ -26,7 +26,7 @@
 #include "benchmarks/models/bandwidth.h"
 #include "kernels/cpu.h"
 #include "qplan/host.h"
-#include "tools/machine.h"
+#include "tools/reports.h"
 
 namespace qplan::benchmarks {
 namespace {

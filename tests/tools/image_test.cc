@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/image_decoder.h"
 #include "tools/input.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/files.h"
 
 namespace qplan::tools::input_test {

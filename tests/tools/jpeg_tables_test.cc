@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/image_decoder.h"
 #include "tools/input.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include "tools/machine.h"
+#include "tools/reports.h"
 
 namespace qplan::tools::machine_load_test {
 namespace {

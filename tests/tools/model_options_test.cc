@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tools/error.h"
+#include "tools/command.h"
 
 namespace qplan::tools::model_options_test {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/input.h"
 
 namespace qplan::tools::npy_test {

@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/numbers.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/image_decoder.h"
 #include "tools/input.h"
 

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/tokens.h"
-#include "tools/error.h"
+#include "tools/command.h"
 #include "tools/input.h"
 
 namespace qplan::fuzz {

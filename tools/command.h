@@ -1,10 +1,15 @@
-// How the command runs, and how a subcommand fails: the text is printed as one line, "qplan: ...", each of
-// the details on a line below it, and the process exits with the code.
-#ifndef QPLAN_TOOLS_ERROR_H_
-#define QPLAN_TOOLS_ERROR_H_
+// How the command runs, shows its progress and ends, and how a subcommand fails: the text is printed as one
+// line, "qplan: ...", each of the details on a line below it, and the process exits with the code.
+#ifndef QPLAN_TOOLS_COMMAND_H_
+#define QPLAN_TOOLS_COMMAND_H_
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,14 +64,41 @@ void check(qplan_status status, const qplan_error& error, const std::string& whe
 // Control characters (a line break in a file name, say) become '?': an error stays one line.
 std::string one_line(std::string text);
 
-// What the command does on SIGINT, SIGTERM and SIGHUP.
-
 // SIGINT, SIGTERM and SIGHUP remove the temporary files of writes under way and then end the process as they
 // do by default, so that a shell sees the signal. One that is ignored (nohup) stays ignored. SIGXFSZ is
 // ignored: a limit on the size of files is an error of the write, with a text, and not the end of the
 // process.
 void install_signal_handlers();
 
+// One line on a terminal's stderr that shows the progress of long work, and how much longer it will take.
+// Shows nothing during the first second, and never where stderr is not a terminal. A thread of its own writes
+// the line, so that work which says nothing for a while shows what it said last, and for how long it has been
+// going on.
+class Progress {
+ public:
+  Progress();
+  ~Progress();  // clears the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // The line disappears where all is done.
+  void update(const char* stage, uint64_t done, uint64_t total);
+
+ private:
+  void show_until_ended();
+  void clear();
+
+  std::mutex mutex_;  // of all that follows
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  bool shown_ = false;
+  std::string stage_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+  std::chrono::steady_clock::time_point stage_begin_{};
+  std::thread thread_;  // where there is a terminal
+};
+
 }  // namespace qplan::tools
 
-#endif  // QPLAN_TOOLS_ERROR_H_
+#endif  // QPLAN_TOOLS_COMMAND_H_

@@ -1,7 +1,7 @@
-// Compares what a program reads and writes with what a plan binds: when a session loads it, and while
-// packing.
-#ifndef QPLAN_SRC_RUNTIME_NPU_SLOTS_H_
-#define QPLAN_SRC_RUNTIME_NPU_SLOTS_H_
+// What drivers answer: their status codes as messages write them, and whether a program reads and writes what a
+// plan binds, which is asked when a session loads it and while packing.
+#ifndef QPLAN_SRC_RUNTIME_NPU_DRIVER_ANSWERS_H_
+#define QPLAN_SRC_RUNTIME_NPU_DRIVER_ANSWERS_H_
 
 #include <stdint.h>
 
@@ -9,9 +9,13 @@
 #include "format/text.h"
 #include "qplan/npu_driver.h"
 #include "src/base/error.h"
-#include "src/runtime/npu/status.h"
 
 namespace qplan {
+
+// "bus error"; of a number that only a later ABI names, of its class. "" of QPLAN_NPU_OK.
+const char* npu_status_text(qplan_npu_status status);
+// "E_BUS", for those who write drivers; "" of a number that this ABI does not name.
+const char* npu_status_name(qplan_npu_status status);
 
 // Enough for programs that have weights in many slots; a larger number from a driver is wrong.
 inline constexpr uint32_t kMaxProgramRegions = 65536;
@@ -110,4 +114,4 @@ qplan_npu_status check_slots(const qplan_npu_driver& driver, qplan_npu_device de
 
 }  // namespace qplan
 
-#endif  // QPLAN_SRC_RUNTIME_NPU_SLOTS_H_
+#endif  // QPLAN_SRC_RUNTIME_NPU_DRIVER_ANSWERS_H_
