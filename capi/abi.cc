@@ -1,8 +1,11 @@
-// Status and ISA names.
+// What programs rely on of qplan.h beside its functions: the version, the names of status codes and of ISAs,
+// and the layout of structs.
 #include <stddef.h>
 
 #include "kernels/cpu.h"
 #include "qplan/qplan.h"
+
+// ---- version and names
 
 uint32_t qplan_api_version(void) { return QPLAN_API_VERSION; }
 
@@ -82,6 +85,8 @@ qplan_status qplan_isa_from_name(const char* name, uint32_t* isa) {
 }
 
 int qplan_isa_available(uint32_t isa) { return qplan::cpu_has_isa(isa) ? 1 : 0; }
+
+// ---- layout
 
 // The layout of every public struct is ABI: applications, ctypes and other languages rely on it. A line that
 // fails here means that a struct grew in the middle or that a field changed its type; structs grow at their

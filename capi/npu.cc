@@ -1,4 +1,5 @@
-// Argument checks of the C API for devices, around src/runtime/npu.h.
+// Argument checks of the C API for devices, around src/runtime/npu.h, and for their buffers, around
+// src/runtime/npu/buffer.cc.
 #include <string.h>
 
 #include "qplan/qplan.h"
@@ -123,23 +124,11 @@ qplan_status qplan_session_recover_device(qplan_session* session, uint32_t index
   return finish(s, s->npu->client->recover(s, &s->npu->devices[index]));
 }
 
-// qplan_buffer_*: argument checks around src/runtime/npu/buffer.cc. Programs without buffers link neither.
-
-using qplan::Session;
-
-namespace {
-
-qplan_status finish(Session* session, qplan_status status) {
-  if (status < 0) qplan::log_text(session->platform, QPLAN_LOG_ERROR, session->error.text());
-  return status;
-}
-
-}  // namespace
+// ---- buffers
 
 qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor,
                                  uint32_t flags, qplan_buffer* buffer) {
-  if (session == nullptr || session->tag != Session::kLive || buffer == nullptr)
-    return QPLAN_INVALID_ARGUMENT;
+  if (live(session) == nullptr || buffer == nullptr) return QPLAN_INVALID_ARGUMENT;
   // Zeroed, its neighbours in the session's list would be lost, and the driver's memory with it.
   if (qplan::is_live_buffer(*session, buffer)) {
     return finish(session, session->error.set(QPLAN_INVALID_STATE)

@@ -1,4 +1,5 @@
-// qplan_user_pass and qplan_user_rewrite become the packer's own.
+// Passes of the caller's: qplan_user_pass and qplan_user_rewrite become the packer's own, and their callbacks
+// build with qplan_post_*.
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -101,8 +102,7 @@ passes::UserPass read_user_pass(const qplan_user_pass& given) {
   return result;
 }
 
-
-// qplan_post_*: what callbacks build.
+// ---- what callbacks build
 
 ir::AttrValue read_attr(const qplan_attr& attr) {
   const auto need = [&](const void* pointer, const char* what) {

@@ -1,5 +1,4 @@
 // qplan_plan_*: a plan file as a verified view.
-#include "capi/plan_handle.h"
 #include "format/plan_view.h"
 #include "format/text.h"
 #include "kernels/cpu.h"

@@ -1,4 +1,4 @@
-// The layout of the structs of host.h, pack.h and npu_driver.h is ABI; capi/abi_checks.cc explains.
+// The layout of the structs of host.h, pack.h and npu_driver.h is ABI; capi/abi.cc explains.
 #include <cstddef>
 
 #include "qplan/host.h"

@@ -12,7 +12,7 @@
 #include "qplan/custom_operator.h"
 #include "qplan/host.h"
 #include "qplan/npu_driver.h"
-#include "src/host/host_error.h"
+#include "src/host/system.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "qplan/host.h"
-#include "src/host/host_error.h"
+#include "src/host/system.h"
 
 namespace {
 

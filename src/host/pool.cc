@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/host/host_error.h"
 #include "src/host/system.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/host/host_error.h"
+#include "src/host/system.h"
 
 namespace {
 

@@ -1,5 +1,4 @@
-// What thread pools ask of the system: which processors there are, and whether this process came out of
-// fork() after the pool was made.
+// The system: its processors and forks, which thread pools ask for, and errors with its reasons.
 #ifndef QPLAN_SRC_HOST_SYSTEM_H_
 #define QPLAN_SRC_HOST_SYSTEM_H_
 
@@ -42,11 +41,7 @@ bool pin_thread(pthread_t thread, uint32_t processor);
 // would ask the kernel.
 [[nodiscard]] uint32_t forks_so_far();
 
-}  // namespace qplan::host
-
-// Errors about files: "file 'model.qplan': No such file or directory".
-
-namespace qplan::host {
+// ---- errors: "file 'model.qplan': No such file or directory"
 
 // Fills *error (may be null) and returns status.
 inline qplan_status report(qplan_error* error, qplan_status status, const std::string& text) {

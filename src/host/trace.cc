@@ -1,5 +1,4 @@
-#include <nlohmann/json.hpp>
-
+// Steps as complete events of the Trace Event Format (Perfetto, chrome://tracing).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +14,8 @@
 #include "qplan/host.h"
 #include "src/host/system.h"
 #include "src/host/trace_events.h"
+
+// ---- the format
 
 namespace qplan::host {
 namespace {
@@ -61,7 +63,7 @@ void TraceEvents::add_name(const char* what, uint32_t thread, const std::string&
 
 }  // namespace qplan::host
 
-// Steps as complete events of the Trace Event Format (Perfetto, chrome://tracing).
+// ---- qplan_trace: the steps of sessions
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Copies between two arrangements of the same elements.
+// Inputs and outputs of a session as the caller's tensors: view, bind, write, read.
 #include <stdint.h>
 #include <string.h>
 
@@ -7,21 +7,16 @@
 #include "src/runtime/session.h"
 
 namespace qplan {
+namespace {
+
+using format::Extents;
+using format::Named;
+using format::Tensor;
 
 // Strides in bytes, outermost first; any sign.
 struct Strides {
   int64_t bytes[format::kMaxRank] = {};
 };
-
-// The strides of a packed row-major tensor.
-Strides packed_strides(const int64_t* extents, uint32_t rank, uint32_t element_bytes);
-
-// Elements may lie at any address. The two arrangements must not overlap unless both are packed.
-void strided_copy(void* to, const Strides& to_strides, const void* from, const Strides& from_strides,
-                  const int64_t* extents, uint32_t rank, uint32_t element_bytes);
-
-
-namespace {
 
 template <uint32_t element_bytes>
 void copy_row(uint8_t* to, int64_t to_stride, const uint8_t* from, int64_t from_stride, int64_t count) {
@@ -46,8 +41,7 @@ void copy_row(uint8_t* to, int64_t to_stride, const uint8_t* from, int64_t from_
   }
 }
 
-}  // namespace
-
+// The strides of a packed row-major tensor.
 Strides packed_strides(const int64_t* extents, uint32_t rank, uint32_t element_bytes) {
   Strides strides;
   int64_t stride = element_bytes;
@@ -58,6 +52,8 @@ Strides packed_strides(const int64_t* extents, uint32_t rank, uint32_t element_b
   return strides;
 }
 
+// Copies between two arrangements of the same elements, which may lie at any address. The two must not
+// overlap unless both are packed.
 void strided_copy(void* to, const Strides& to_strides, const void* from, const Strides& from_strides,
                   const int64_t* extents, uint32_t rank, uint32_t element_bytes) {
   auto* to_bytes = static_cast<uint8_t*>(to);
@@ -93,13 +89,6 @@ void strided_copy(void* to, const Strides& to_strides, const void* from, const S
     if (rank == 0) return;
   }
 }
-
-
-namespace {
-
-using format::Extents;
-using format::Named;
-using format::Tensor;
 
 // One call about one input or output.
 class Binding {

@@ -1,3 +1,5 @@
+// Sessions in the caller's memories: their needs, init, and the bytes that inputs, outputs and states may
+// share and that are kept from run to run.
 #include "src/runtime/session.h"
 
 #include <string.h>
@@ -12,6 +14,8 @@ namespace qplan {
 namespace {
 
 using format::PlanView;
+using format::State;
+using format::Tensor;
 
 // place_regions, or null where the plan has no regions.
 using PlaceRegions = void (*)(const SessionOptions& options, uint8_t* memory, Session* session);
@@ -163,11 +167,11 @@ __attribute__((noinline)) qplan_status place_in_arena(const PlanView& plan, cons
 }
 
 // From their planned places into memory that no other session writes to. A next value that is written over
-// the state goes with it: no step writes to these bytes but the one of the next value (function_ranges.cc,
-// prepare.cc).
+// the state goes with it: no step writes to these bytes but the one of the next value
+// (check_function_ranges, prepare.cc).
 void move_states(uint8_t* to, Session* session) {
   for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
-    const format::State& state = *session->function->states()->Get(i);
+    const State& state = *session->function->states()->Get(i);
     if (is_state_in_place(session->plan, state)) session->data[state.output()] = to;
     session->data[state.input()] = to;
     to += round_up(session->plan.tensor(state.input()).size(), format::part_alignment(sizeof(void*)));
@@ -205,35 +209,6 @@ qplan_status finish(qplan_status status, Session* placed, Session** session) {
 }
 
 }  // namespace
-
-void reset_states(Session* session) {
-  const format::PlanView& plan = session->plan;
-  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
-    const format::State& state = *session->function->states()->Get(i);
-    void* to = session->data[state.input()];
-    const auto size = static_cast<size_t>(plan.tensor(state.input()).size());
-    if (state.initial() == format::kNoTensorIndex) {
-      memset(to, state.fill(), size);
-    } else {
-      memcpy(to, plan.constant_data(state.initial()), size);
-    }
-  }
-}
-
-void commit_states(Session* session) {
-  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
-    const format::State& state = *session->function->states()->Get(i);
-    void* to = session->data[state.input()];
-    // Where an output of the function is a state too, a caller may have bound it elsewhere.
-    const void* from = session->data[state.output()];
-    if (from != to) memcpy(to, from, static_cast<size_t>(session->plan.tensor(state.input()).size()));
-  }
-}
-
-void* Session::planned_address(uint32_t tensor) const {
-  const format::Tensor& t = plan.tensor(tensor);
-  return arenas[t.bank()] + static_cast<size_t>(t.offset());
-}
 
 qplan_status memory_needs(const PlanView& plan, const qplan_session_config* config, qplan_memory_need* needs,
                           uint32_t* count, Error* error) {
@@ -313,14 +288,9 @@ qplan_status session_init_in_arena(const PlanView& plan, const qplan_kernel_set*
   return finish(status, placed, session);
 }
 
-
-// Which bytes the inputs, outputs and states of a function may share.
+// ---- which bytes the inputs, outputs and states of a function may share
 
 namespace {
-
-using format::PlanView;
-using format::State;
-using format::Tensor;
 
 Error& fail(uint32_t tensor, Error* error) {
   return error->set(QPLAN_PLAN_CORRUPT, -1, static_cast<int32_t>(tensor));
@@ -394,9 +364,12 @@ bool check_function_ranges(const PlanView& plan, const FunctionTensors& function
   return check_io(plan, function, error) && check_states(plan, function, error);
 }
 
+// ---- constants and states in the session's memory
 
-// Constants that a session reads from memory of its own: copied once, after init has checked every step
-// against the plan's own bytes. A file of its own, so that firmware whose plan has none does not link it.
+void* Session::planned_address(uint32_t tensor) const {
+  const Tensor& t = plan.tensor(tensor);
+  return arenas[t.bank()] + static_cast<size_t>(t.offset());
+}
 
 void copy_constants(Session* session) {
   const auto* copies = session->plan.plan().copies();
@@ -406,6 +379,30 @@ void copy_constants(Session* session) {
     memcpy(to, session->plan.constant_data(copy.tensor()),
            static_cast<size_t>(session->plan.tensor(copy.tensor()).size()));
     session->data[copy.tensor()] = to;
+  }
+}
+
+void reset_states(Session* session) {
+  const format::PlanView& plan = session->plan;
+  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
+    const State& state = *session->function->states()->Get(i);
+    void* to = session->data[state.input()];
+    const auto size = static_cast<size_t>(plan.tensor(state.input()).size());
+    if (state.initial() == format::kNoTensorIndex) {
+      memset(to, state.fill(), size);
+    } else {
+      memcpy(to, plan.constant_data(state.initial()), size);
+    }
+  }
+}
+
+void commit_states(Session* session) {
+  for (uint32_t i = 0; i < format::count_of(session->function->states()); ++i) {
+    const State& state = *session->function->states()->Get(i);
+    void* to = session->data[state.input()];
+    // Where an output of the function is a state too, a caller may have bound it elsewhere.
+    const void* from = session->data[state.output()];
+    if (from != to) memcpy(to, from, static_cast<size_t>(session->plan.tensor(state.input()).size()));
   }
 }
 

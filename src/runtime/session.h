@@ -1,15 +1,13 @@
 // A session: one function of a plan, bound to the caller's memories and to kernels. Everything it needs lies
 // in those memories (format/memory_layout.h); it is written by init and only its tensors change afterwards.
 //
-//   options.cc           the caller's config, made whole; which processor the plan was packed for
-//   session.cc           memory needs, init
-//   function_ranges.cc   init's check of what inputs, outputs and states share
-//   prepare.cc           init's check of every step, choice of variants
-//   copies.cc            constants that steps read from the session's memory
-//   execute.cc           the loop over steps
-//   bindings.cc          inputs and outputs: view, bind, write, read
-//   work.cc              how much the plan computes (work.h)
-//   regions.cc           steps that run on devices: their records, and when they run where (npu.h)
+//   options.cc    the caller's config, made whole; which processor the plan was packed for
+//   session.cc    memory needs, init, what inputs, outputs and states share, states from run to run
+//   prepare.cc    init's check of every step, choice of variants
+//   execute.cc    the loop over steps
+//   bindings.cc   inputs and outputs: view, bind, write, read
+//   work.cc       how much the plan computes (work.h)
+//   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
 #define QPLAN_SRC_RUNTIME_SESSION_H_
 
@@ -187,17 +185,15 @@ void log_text(const qplan_platform& platform, uint32_t level, const char* text);
                                                  const qplan_kernel_set* kernels, const qplan_memory& own,
                                                  const qplan_memory& arena, Session** session, Error* error);
 
-// ---- copies.cc ----
-// Constants into the session's memory, where the plan says so, and their addresses there. The plan's copies
-// have been verified (PlanView::open_copies), and no arguments are kept yet (keep_args).
+// Constants into the session's memory, where the plan says so, and their addresses there: once, after init
+// has checked every step against the plan's own bytes. The plan's copies have been verified
+// (PlanView::open_copies), and no arguments are kept yet (keep_args).
 void copy_constants(Session* session);
 
-// ---- session.cc ----
 // What the function keeps between runs: to its initial value; to what the run that ended well has written.
 void reset_states(Session* session);
 void commit_states(Session* session);
 
-// ---- function_ranges.cc ----
 // Whether the state's next value is written over its value.
 bool is_state_in_place(const format::PlanView& plan, const format::State& state);
 // What init asks a function for again and again, read from it once.

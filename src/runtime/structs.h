@@ -1,5 +1,6 @@
 // Structs that cross the C API: each begins with struct_size, and what lies beyond the caller's struct_size
-// counts as zero when it comes in and is not written when it goes out.
+// counts as zero when it comes in and is not written when it goes out. And a qplan_plan, whose storage holds
+// a PlanView.
 #ifndef QPLAN_SRC_RUNTIME_STRUCTS_H_
 #define QPLAN_SRC_RUNTIME_STRUCTS_H_
 
@@ -12,6 +13,8 @@
 #include "qplan/qplan.h"
 
 namespace qplan {
+
+// ---- struct_size
 
 template <typename Struct>
 inline Struct known_fields(const Struct* from) {
@@ -30,8 +33,7 @@ template <typename Struct>
   return true;
 }
 
-
-// qplan_plan's storage holds a PlanView.
+// ---- qplan_plan
 
 static_assert(sizeof(format::PlanView) <= sizeof(qplan_plan::opaque), "qplan_plan is ABI");
 static_assert(std::is_trivially_copyable<format::PlanView>::value, "it is moved with memcpy");

@@ -19,9 +19,9 @@ PREFIX = "arm-none-eabi-"
 HEAP = re.compile(r" (_?malloc(_r)?|_?free(_r)?|_?sbrk(_r)?|calloc|realloc|_Znwj|_Znaj|_ZdlPv|__cxa_throw|"
                   r"_Unwind_RaiseException|printf)$", re.M)
 # Objects of libqplan.a that are no kernels: what every firmware links.
-CORE = r"(error|sha256|self_check|plan|plan_view|verify_\w+|text|options|session|function_ranges|prepare|execute|regions|bindings|status|kernel|cpu)\.cc"
+CORE = r"(error|sha256|self_check|plan|plan_view|verify_\w+|text|options|session|prepare|execute|regions|bindings|abi|kernel|cpu)\.cc"
 # What only firmware with an NPU links.
-NPU = r"(npu|npu_buffer|client|load|transfer|arrange|job|buffer)\.cc"
+NPU = r"(npu|client|load|transfer|job|buffer)\.cc"
 QPLAN = BUILD = None
 
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "capi/plan_handle.h"
 #include "format/plan_view.h"
 #include "qplan/npu_sim.h"
+#include "src/runtime/structs.h"
 #include "tests/models/model_session.h"
 #include "tests/packer/import/tflite_builder.h"
 #include "tests/support/isas.h"

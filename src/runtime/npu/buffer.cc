@@ -3,7 +3,7 @@
 #include "format/container.h"
 #include "src/base/checked.h"
 #include "src/runtime/npu/client.h"
-#include "src/runtime/npu/status.h"
+#include "src/runtime/npu/driver_answers.h"
 
 namespace qplan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "format/text.h"
 #include "qplan/npu_op.h"
-#include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/driver_answers.h"
 #include "src/runtime/structs.h"
 
 namespace qplan {
@@ -276,15 +276,7 @@ uint64_t now_ns(const Session& session) {
   return session.platform.now_ns == nullptr ? 0 : session.platform.now_ns(session.platform.user);
 }
 
-namespace {
-constexpr qplan_npu_client kClient = {
-    init, deinit, run_region, provide_inputs, remember_outputs, compare_region, finish_run, recover};
-}  // namespace
-}  // namespace qplan
-
-const qplan_npu_client* qplan_npu_client_default(void) { return &qplan::kClient; }
-
-namespace qplan {
+// ---- the texts of status codes
 
 // Errors of qplan/npu_driver.h, without QPLAN_NPU_.
 // clang-format off
@@ -348,4 +340,12 @@ const char* npu_status_name(qplan_npu_status status) {
 }
 #undef QPLAN_NPU_ERRORS
 
+// ---- the table
+
+namespace {
+constexpr qplan_npu_client kClient = {
+    init, deinit, run_region, provide_inputs, remember_outputs, compare_region, finish_run, recover};
+}  // namespace
 }  // namespace qplan
+
+const qplan_npu_client* qplan_npu_client_default(void) { return &qplan::kClient; }

@@ -1,15 +1,23 @@
-// What a qplan_buffer holds: a member of its session's list, in the application's storage.
+// The parts of the code that talks to drivers: qplan_npu_client_default.
+//
+//   client.cc    devices taken into use, given back, recovered; the texts of status codes; the table
+//   load.cc      blobs, and what their programs want bound
+//   transfer.cc  inputs and outputs between the session's tensors and the device's buffers, and between their
+//                arrangements
+//   job.cc       one job from submit to its end, and what becomes of one that failed
+//   buffer.cc    tensors of the application's in memory of the device
 #ifndef QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
 #define QPLAN_SRC_RUNTIME_NPU_CLIENT_H_
 
 #include <stdint.h>
 
 #include "format/plan_view.h"
-#include "src/runtime/npu/status.h"
+#include "src/runtime/npu/driver_answers.h"
 #include "src/runtime/session.h"
 
 namespace qplan {
 
+// What a qplan_buffer holds: a member of its session's list, in the application's storage.
 struct NpuBuffer {
   static constexpr uint32_t kLive = 0x51425546;
 
@@ -28,16 +36,6 @@ struct NpuBuffer {
 };
 static_assert(sizeof(NpuBuffer) <= sizeof(qplan_buffer::opaque), "qplan_buffer is ABI");
 static_assert(alignof(NpuBuffer) <= alignof(qplan_buffer), "qplan_buffer is ABI");
-
-// The parts of the code that talks to drivers: qplan_npu_client_default.
-//
-//   client.cc    devices taken into use, given back, recovered; the table
-//   status.cc    the texts of status codes
-//   load.cc      blobs, and what their programs want bound
-//   transfer.cc  inputs and outputs between the session's tensors and the device's buffers
-//   arrange.cc   ... and between their arrangements
-//   job.cc       one job from submit to its end, and what becomes of one that failed
-//   buffer.cc    tensors of the application's in memory of the device
 
 inline const format::NpuStep& step_of(const Session& session, const NpuRegion& region) {
   return *session.plan.npu_step(session.step_index(region.step));

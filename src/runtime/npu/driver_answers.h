@@ -1,5 +1,5 @@
-// What drivers answer: their status codes as messages write them, and whether a program reads and writes what a
-// plan binds, which is asked when a session loads it and while packing.
+// What drivers answer: their status codes as messages write them, and whether a program reads and writes what
+// a plan binds, which is asked when a session loads it and while packing.
 #ifndef QPLAN_SRC_RUNTIME_NPU_DRIVER_ANSWERS_H_
 #define QPLAN_SRC_RUNTIME_NPU_DRIVER_ANSWERS_H_
 

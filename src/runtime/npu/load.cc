@@ -1,7 +1,7 @@
 #include <stddef.h>
 
 #include "src/runtime/npu/client.h"
-#include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/driver_answers.h"
 
 namespace qplan {
 namespace {

@@ -1,9 +1,14 @@
+// Inputs and outputs of a region's job: between the session's tensors and the device's buffers, and between
+// their arrangements.
 #include <string.h>
 
 #include "src/base/sha256.h"
 #include "src/runtime/npu/client.h"
 
 namespace qplan {
+
+// ---- arrangements
+
 namespace {
 
 // A run of bytes that lie together on both sides.
@@ -170,6 +175,7 @@ void gather(uint8_t* packed, const uint8_t* buffer, const Arrangement& a) {
   });
 }
 
+// ---- transfers
 
 namespace {
 

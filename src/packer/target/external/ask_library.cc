@@ -17,7 +17,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/region.h"
-#include "src/runtime/npu/slots.h"
+#include "src/runtime/npu/driver_answers.h"
 
 namespace qplan::target::external {
 namespace {

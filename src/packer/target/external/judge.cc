@@ -8,8 +8,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/external/external.h"
-#include "src/runtime/npu/slots.h"
-#include "src/runtime/npu/status.h"
+#include "src/runtime/npu/driver_answers.h"
 
 namespace qplan::target::external {
 namespace {
