@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "format/plan_view.h"
-#include "src/base/printable.h"
+#include "src/base/text.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"

@@ -13,7 +13,7 @@
 
 #include "qplan/pack.h"
 #include "src/base/error.h"
-#include "src/base/printable.h"
+#include "src/base/text.h"
 #include "src/packer/error.h"
 
 namespace qplan {

@@ -1,6 +1,5 @@
 // qplan_plan_*: a plan file as a verified view.
 #include "format/plan_view.h"
-#include "format/text.h"
 #include "kernels/cpu.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
@@ -89,7 +88,7 @@ qplan_status qplan_plan_work(const qplan_plan* plan, const char* function, const
   }
   const Function* found = view.find_function(function);
   if (found == nullptr) {
-    result.set(QPLAN_NOT_FOUND) << "plan: there is no function " << qplan::format::Quoted{function};
+    result.set(QPLAN_NOT_FOUND) << "plan: there is no function " << qplan::Quoted{function};
   } else {
     (void)qplan::function_work(view, *found, *kernels, work, &result);
   }

@@ -2,15 +2,12 @@
 // its own, so that programs which do not check themselves do not link it.
 #include "format/self_check.h"
 
-#include "format/text.h"
 #include "qplan/qplan.h"
 #include "src/base/error.h"
 #include "src/runtime/session.h"
 
 namespace qplan {
 namespace {
-
-using format::Named;
 
 // One run. Its hook replaces the application's, and its log and clock call the application's.
 struct Run {

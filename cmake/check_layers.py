@@ -24,7 +24,7 @@ LAYERS = [
     ("schema", r"^format/\w+_generated\.h$|^format/flatbuffers_assert\.h$", []),
     ("tflite_schema", r"^src/packer/import/tflite/\w+_generated\.h$", []),
     ("embedded", r"^(src/packer/partition|tools)/embedded\.h$", []),
-    ("texts", r"^src/base/(printable|listing)\.h$", []),
+    ("texts", r"^src/base/(text|listing)\.h$", []),
     ("base", r"^src/base/", ["include", "texts"]),
     ("layout", r"^format/kernels\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),

@@ -1,5 +1,5 @@
-// The fixed header of a plan file, and the element types that a plan may hold. Little-endian; plans are used
-// in place, so a host of the other order refuses them.
+// The fixed header of a plan file, and the element types and kernels that a plan may hold. Little-endian;
+// plans are used in place, so a host of the other order refuses them.
 #ifndef QPLAN_FORMAT_CONTAINER_H_
 #define QPLAN_FORMAT_CONTAINER_H_
 
@@ -61,6 +61,21 @@ constexpr const char* dtype_name(uint8_t code, uint8_t bits) {
       return "bool";
     default:
       return nullptr;
+  }
+}
+
+// ---- kernels, by their numbers in kernels.def
+
+// "conv2d"; `unknown` where this build does not know the kernel.
+constexpr const char* kernel_name(uint16_t kernel, const char* unknown) {
+  switch (kernel) {
+#define QPLAN_KERNEL(id, family, descriptor, params, args_bytes) \
+  case id:                                                       \
+    return #family;
+#include "format/kernels.def"
+#undef QPLAN_KERNEL
+    default:
+      return unknown;
   }
 }
 

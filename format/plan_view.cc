@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "format/table_fields.h"
-#include "format/text.h"
 #include "format/verify.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"
+#include "src/base/text.h"
 
 namespace qplan::format {
 namespace {

@@ -1,8 +1,8 @@
 // Verification of a plan's copies of constants: a file of its own, so that firmware whose plan has none does
 // not link it.
 #include "format/plan_view.h"
-#include "format/text.h"
 #include "src/base/checked.h"
+#include "src/base/error.h"
 
 namespace qplan::format {
 namespace {

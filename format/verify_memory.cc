@@ -1,8 +1,8 @@
 // Verification of names, banks and tensors.
 #include "format/container.h"
-#include "format/text.h"
 #include "format/verify.h"
 #include "src/base/checked.h"
+#include "src/base/error.h"
 
 namespace qplan::format {
 namespace {

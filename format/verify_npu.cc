@@ -1,5 +1,4 @@
 // Verification of steps that run on a device: README.md, "Regions on devices".
-#include "format/text.h"
 #include "format/verify.h"
 #include "src/base/checked.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "qplan/host.h"
-#include "src/base/printable.h"
+#include "src/base/text.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/words.h"

@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "qplan/host.h"
-#include "src/base/printable.h"
+#include "src/base/text.h"
 #include "tools/command.h"
 
 namespace qplan::tools {

@@ -1,6 +1,6 @@
 // The formula of cumulative_sum.h as it stands there.
 #include "kernels/cumulative_sum/cumulative_sum.h"
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 
 namespace qplan::cumulative_sum_ref {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numbers/numbers.h"
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 
 namespace qplan {
 

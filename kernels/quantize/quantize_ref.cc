@@ -1,5 +1,5 @@
 #include "kernels/elementwise/broadcast.h"
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/quantize/quantize.h"
 
 namespace qplan {

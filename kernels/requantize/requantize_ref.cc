@@ -1,6 +1,5 @@
 // The formula of kernels/requantize/requantize.h as it stands there, for every dtype.
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 #include "kernels/requantize/requantize.h"
 
 namespace qplan::requantize_ref {

@@ -1,5 +1,5 @@
 // A work item is an output row.
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 #include "kernels/resize_bilinear/resize_bilinear.h"
 
 namespace qplan {

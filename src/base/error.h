@@ -72,6 +72,30 @@ class Error {
   char text_[kErrorTextBytes] = {0};
 };
 
+// Pieces of texts that come from untrusted bytes.
+
+// 'text', or nothing at all for "". Long texts end in "..."; Error makes them printable.
+struct Quoted {
+  const char* text;
+};
+
+// " 'text'" after a noun, or nothing at all for "".
+struct Named {
+  const char* text;
+};
+
+// "[1, 2, 3]"
+struct Extents {
+  const int64_t* extents;
+  uint32_t count;
+};
+
+#if QPLAN_ERROR_TEXTS
+Error& operator<<(Error& error, Quoted quoted);
+Error& operator<<(Error& error, Named named);
+Error& operator<<(Error& error, Extents shape);
+#endif
+
 }  // namespace qplan
 
 #endif  // QPLAN_SRC_BASE_ERROR_H_

@@ -2,8 +2,23 @@
 
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace qplan {
 namespace {
+
+constexpr uint32_t kRound[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 // Where the processor is asked whether it has instructions for this: below, asking may take longer than they
 // save.
@@ -67,7 +82,7 @@ void compress(uint32_t state[8], const uint8_t* bytes, size_t count) {
     uint32_t last = b ^ c;
     for (uint32_t first = 0; first < 64; first += kScheduled) {
       if (first != 0) schedule(w);
-      const uint32_t* const k = kSha256Round + first;
+      const uint32_t* const k = kRound + first;
       mix(a, b, d, e, f, g, h, last, k[0] + w[0]);
       mix(h, a, c, d, e, f, g, last, k[1] + w[1]);
       mix(g, h, b, c, d, e, f, last, k[2] + w[2]);
@@ -90,6 +105,54 @@ void compress(uint32_t state[8], const uint8_t* bytes, size_t count) {
   }
 }
 
+#if defined(__x86_64__)
+// Whether the processor has SHA-NI. Asking it costs microseconds in some virtual machines.
+bool cpu_has_sha_ni() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(1, 0, &a, &b, &c, &d) || (c & bit_SSSE3) == 0 || (c & bit_SSE4_1) == 0) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 29)) != 0;
+}
+
+// state after `count` blocks of 64 bytes, by the SHA extensions of x86-64, on processors that have them.
+__attribute__((target("sha,sse4.1,ssse3"))) void compress_sha_ni(uint32_t state[8], const uint8_t* bytes,
+                                                                 size_t count) {
+  const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  auto* words = reinterpret_cast<__m128i*>(state);
+  // The instructions want the words a, b, e, f in one register and c, d, g, h in the other, the first one
+  // highest.
+  const __m128i badc = _mm_shuffle_epi32(_mm_loadu_si128(words), 0xb1);
+  const __m128i hgfe = _mm_shuffle_epi32(_mm_loadu_si128(words + 1), 0x1b);
+  __m128i abef = _mm_alignr_epi8(badc, hgfe, 8);
+  __m128i cdgh = _mm_blend_epi16(hgfe, badc, 0xf0);
+  for (; count > 0; --count, bytes += 64) {
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    const auto* message = reinterpret_cast<const __m128i*>(bytes);
+    __m128i w[4];
+    for (int i = 0; i < 4; ++i) w[i] = _mm_shuffle_epi8(_mm_loadu_si128(message + i), big_endian);
+      // Four rounds a turn. Each instruction does two, and swaps the roles of the registers.
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      const auto* k = reinterpret_cast<const __m128i*>(kRound + 4 * i);
+      const __m128i sum = _mm_add_epi32(w[i % 4], _mm_loadu_si128(k));
+      cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+      abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+      if (i < 12) {  // the words of four turns on
+        const __m128i last = w[(i + 3) % 4];
+        const __m128i seven_back = _mm_alignr_epi8(last, w[(i + 2) % 4], 4);
+        const __m128i partial = _mm_add_epi32(_mm_sha256msg1_epu32(w[i % 4], w[(i + 1) % 4]), seven_back);
+        w[i % 4] = _mm_sha256msg2_epu32(partial, last);
+      }
+    }
+    abef = _mm_add_epi32(abef, abef_before);
+    cdgh = _mm_add_epi32(cdgh, cdgh_before);
+  }
+  const __m128i feba = _mm_shuffle_epi32(abef, 0x1b);
+  const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+  _mm_storeu_si128(words, _mm_blend_epi16(feba, dchg, 0xf0));
+  _mm_storeu_si128(words + 1, _mm_alignr_epi8(dchg, feba, 8));
+}
+#endif
+
 }  // namespace
 
 Sha256::Sha256()
@@ -102,7 +165,7 @@ void Sha256::update(const void* bytes, size_t size) {
   while (size > 0) {
 #if defined(__x86_64__)
     if (num_pending_ == 0 && size >= kLeastBytesToAsk && cpu_has_sha_ni()) {
-      sha256_blocks_sha_ni(state_, p, size / 64);
+      compress_sha_ni(state_, p, size / 64);
       p += size / 64 * 64;
       size %= 64;
       continue;

@@ -3,14 +3,12 @@
 #include <string.h>
 
 #include "format/container.h"
-#include "format/text.h"
+#include "src/base/error.h"
 #include "src/runtime/session.h"
 
 namespace qplan {
 namespace {
 
-using format::Extents;
-using format::Named;
 using format::Tensor;
 
 // Strides in bytes, outermost first; any sign.

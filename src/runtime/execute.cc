@@ -1,5 +1,5 @@
 #include "format/table_fields.h"
-#include "format/text.h"
+#include "src/base/error.h"
 #include "src/runtime/bind/row_order.h"
 #include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
@@ -202,7 +202,7 @@ void keep_args([[maybe_unused]] Session* session, [[maybe_unused]] uint32_t tens
 qplan_status cancelled_at(Session* session, uint32_t i) {
   const uint32_t index = session->step_index(i);
   return session->error.set(QPLAN_CANCELLED, static_cast<int32_t>(index))
-         << "the run was cancelled at step " << index << format::Named{session->plan.step_name(index)};
+         << "the run was cancelled at step " << index << Named{session->plan.step_name(index)};
 }
 
 qplan_event step_event(const Session& session, uint32_t i) {

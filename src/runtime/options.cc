@@ -1,12 +1,11 @@
-#include "format/text.h"
 #include "kernels/cpu.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/runtime/session.h"
 #include "src/runtime/structs.h"
 
 namespace qplan {
 namespace {
-
-using format::Quoted;
 
 // struct_size 0 is a forgotten field, never a caller from the past.
 template <typename Struct>
@@ -130,8 +129,8 @@ bool is_core_of(const char* name, const char* arch) {
 
 bool is_other_arch(const Value& arch) {
   return arch.text[0] != '\0' && !is_core_of(arch.text, cpu_arch()) &&
-         !(format::same_text(arch.text, "rv32imc") && format::same_text(cpu_arch(), "riscv32")) &&
-         !format::same_text(cpu_arch(), "unknown");
+         !(same_text(arch.text, "rv32imc") && same_text(cpu_arch(), "riscv32")) &&
+         !same_text(cpu_arch(), "unknown");
 }
 
 // Whether it is an instruction set of microcontrollers that this processor lacks: the reference, which then
@@ -139,7 +138,7 @@ bool is_other_arch(const Value& arch) {
 bool is_lacking(const Value& isa) {
   enum class Vectors { own, dot, none };
 #define QPLAN_ISA(arch, name, NAME, id, base, vectors, macs_per_cycle, features, flags) \
-  if (Vectors::vectors == Vectors::none && format::same_text(isa.text, #name)) {        \
+  if (Vectors::vectors == Vectors::none && same_text(isa.text, #name)) {                \
     return !cpu_has_isa(QPLAN_ISA_##NAME);                                              \
   }
 #include "kernels/isa.def"
@@ -154,7 +153,7 @@ const char* target_options(const format::PlanView& plan) {
   for (uint32_t i = 0; i < format::count_of(targets); ++i) {
     const format::Target& target = *targets->Get(i);
     if (target.name() == nullptr || target.options() == nullptr) continue;
-    if (format::same_text(target.name()->c_str(), "cpu")) return target.options()->c_str();
+    if (same_text(target.name()->c_str(), "cpu")) return target.options()->c_str();
   }
   return "";
 }
@@ -170,8 +169,8 @@ void warn_of_other_arch(const Session& session) {
   const char* options = target_options(session.plan);
   const Value arch(options, "arch");
   Error text;
-  text << "session: the plan was packed for arch " << format::Quoted{arch.text};
-  if (!is_other_arch(arch)) text << " with isa " << format::Quoted{Value(options, "isa").text};
+  text << "session: the plan was packed for arch " << Quoted{arch.text};
+  if (!is_other_arch(arch)) text << " with isa " << Quoted{Value(options, "isa").text};
   text << ", and this is '" << cpu_arch() << (is_other_arch(arch) ? "'" : "' without it")
        << ": results are the same, but it may take several times the time and memory; pack the "
        << "model again with --target cpu,arch=...";

@@ -2,14 +2,11 @@
 // devices.
 #include <new>
 
-#include "format/text.h"
+#include "src/base/error.h"
 #include "src/runtime/session.h"
 
 namespace qplan {
 namespace {
-
-using format::Named;
-using format::Quoted;
 
 uint32_t num_fallback_steps(const Session& session, const NpuRegion& region) {
   return session.plan.npu_step(session.step_index(region.step))->num_alternative_steps();

@@ -6,9 +6,9 @@
 
 #include <new>
 
-#include "format/text.h"
 #include "kernels/cpu.h"
 #include "src/base/checked.h"
+#include "src/base/error.h"
 
 namespace qplan {
 namespace {
@@ -181,9 +181,9 @@ void move_states(uint8_t* to, Session* session) {
 __attribute__((noinline)) void log_session(const Session& session) {
   if (session.platform.log == nullptr || session.platform.log_level < QPLAN_LOG_INFO) return;
   Error text;
-  text << "session: function " << format::Quoted{session.function->name()->c_str()} << ", "
-       << session.num_steps() << " steps, isa '" << qplan_isa_name(session.isa) << "', "
-       << session.pool.num_threads << " threads, " << session.memory_bytes << " bytes";
+  text << "session: function " << Quoted{session.function->name()->c_str()} << ", " << session.num_steps()
+       << " steps, isa '" << qplan_isa_name(session.isa) << "', " << session.pool.num_threads << " threads, "
+       << session.memory_bytes << " bytes";
   log_text(session.platform, QPLAN_LOG_INFO, text.text());
 }
 

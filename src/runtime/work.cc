@@ -1,12 +1,11 @@
 #include "src/runtime/work.h"
 
-#include "format/text.h"
+#include "format/container.h"
 #include "src/base/checked.h"
+#include "src/base/error.h"
 
 namespace qplan {
 namespace {
-
-using format::Named;
 
 // What follows "<name>: " in text, or all of it.
 const char* after_prefix(const char* text, const char* name) {

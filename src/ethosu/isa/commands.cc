@@ -1,6 +1,6 @@
 #include "src/ethosu/isa/commands.h"
 
-#include "src/base/line_writer.h"
+#include "src/base/text.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -5,11 +5,10 @@
 #include <optional>
 
 #include "format/container.h"
-#include "format/text.h"
 #include "qplan/npu_op.h"
 #include "src/base/listing.h"
-#include "src/base/printable.h"
 #include "src/base/sha256.h"
+#include "src/base/text.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 

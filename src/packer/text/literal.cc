@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "src/base/printable.h"
+#include "src/base/text.h"
 #include "src/packer/text/syntax.h"
 
 namespace qplan::text {

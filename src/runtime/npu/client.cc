@@ -3,15 +3,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "format/text.h"
 #include "qplan/npu_op.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/runtime/npu/driver_answers.h"
 #include "src/runtime/structs.h"
 
 namespace qplan {
 namespace {
-
-using format::Quoted;
 
 constexpr uint32_t kDefaultMaxFailures = 3;
 
@@ -57,7 +56,7 @@ qplan_status check_configs(const SessionOptions& options, Error* error) {
              << ", has no name, or lacks a function that qplan/npu_driver.h does not call optional";
     }
     for (uint32_t k = 0; k < i; ++k) {
-      if (!format::same_text(config_at(options, k).target, config.target)) continue;
+      if (!same_text(config_at(options, k).target, config.target)) continue;
       return error->set(QPLAN_INVALID_ARGUMENT)
              << "session: devices " << k << " and " << i << " are both for target " << Quoted{config.target};
     }
@@ -202,7 +201,7 @@ qplan_status init(Session* session, const SessionOptions& options, Error* error)
     NpuDevice* device = &npu.devices[d];
     uint32_t i = 0;
     while (i < options.num_devices &&
-           !format::same_text(config_at(options, i).target, name_of_target(*session, *device))) {
+           !same_text(config_at(options, i).target, name_of_target(*session, *device))) {
       ++i;
     }
     if (i < options.num_devices) {

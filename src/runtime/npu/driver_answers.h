@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "format/plan_generated.h"
-#include "format/text.h"
 #include "qplan/npu_driver.h"
 #include "src/base/error.h"
 
@@ -57,7 +56,7 @@ bool check_slot(const Binds& binds, const char* driver, uint32_t slot, const qpl
     return false;
   }
   if (info.alignment > 1 && binds.address(b) % info.alignment != 0) {
-    *text << "its address is no multiple of " << info.alignment << ", which driver " << format::Quoted{driver}
+    *text << "its address is no multiple of " << info.alignment << ", which driver " << Quoted{driver}
           << " wants";
     return false;
   }

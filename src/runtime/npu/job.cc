@@ -1,11 +1,8 @@
-#include "format/text.h"
+#include "src/base/error.h"
 #include "src/runtime/npu/client.h"
 
 namespace qplan {
 namespace {
-
-using format::Named;
-using format::Quoted;
 
 // One line: what failed, where, why; the caller says what became of it.
 Error& put_failure(const Session& session, const NpuRegion& region, const char* why, Error* error) {

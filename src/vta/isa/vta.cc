@@ -1,6 +1,6 @@
 #include "src/vta/isa/vta.h"
 
-#include "src/base/line_writer.h"
+#include "src/base/text.h"
 
 namespace qplan::vta {
 namespace {

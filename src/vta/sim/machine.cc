@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/numeric/saturate.h"
+#include "kernels/numeric/requantize.h"
 #include "src/vta/sim/options.h"
 
 namespace qplan::sim {

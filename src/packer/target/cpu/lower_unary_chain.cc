@@ -2,7 +2,6 @@
 // arithmetic gives for each of the 256 values.
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 #include "kernels/numeric/wide_functions.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/requantization.h"

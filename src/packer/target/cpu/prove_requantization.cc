@@ -22,7 +22,6 @@
 #include <cstdint>
 
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {

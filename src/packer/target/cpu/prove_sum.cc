@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/saturate.h"
 #include "src/packer/target/cpu/prove.h"
 
 namespace qplan::target::cpu {
