@@ -65,9 +65,9 @@ Error& operator<<(Error& error, Named named) {
   return error << " " << Quoted{named.text};
 }
 
-Error& operator<<(Error& error, Extents shape) {
+Error& operator<<(Error& error, Bracketed list) {
   error << "[";
-  for (uint32_t i = 0; i < shape.count; ++i) error << (i > 0 ? ", " : "") << shape.extents[i];
+  for (uint32_t i = 0; i < list.count; ++i) error << (i > 0 ? ", " : "") << list.values[i];
   return error << "]";
 }
 #endif

@@ -85,15 +85,15 @@ struct Named {
 };
 
 // "[1, 2, 3]"
-struct Extents {
-  const int64_t* extents;
+struct Bracketed {
+  const int64_t* values;
   uint32_t count;
 };
 
 #if QPLAN_ERROR_TEXTS
 Error& operator<<(Error& error, Quoted quoted);
 Error& operator<<(Error& error, Named named);
-Error& operator<<(Error& error, Extents shape);
+Error& operator<<(Error& error, Bracketed list);
 #endif
 
 }  // namespace qplan

@@ -146,9 +146,9 @@ class Binding {
       if (given.ndim < 0 || given.ndim > 8 || (given.ndim > 0 && given.shape == nullptr)) {
         error << "rank " << int32_t{given.ndim} << (given.shape == nullptr ? " without a shape" : "");
       } else {
-        error << "shape " << Extents{given.shape, static_cast<uint32_t>(given.ndim)};
+        error << "shape " << Bracketed{given.shape, static_cast<uint32_t>(given.ndim)};
       }
-      error << ", expected " << Extents{format::extents_of(t), format::rank_of(t)};
+      error << ", expected " << Bracketed{format::extents_of(t), format::rank_of(t)};
       return false;
     }
     if (given.data == nullptr) {
