@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/ethosu/sim/machine.h"
 
 using qplan::ethosu::Config;

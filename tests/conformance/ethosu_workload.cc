@@ -6,7 +6,7 @@
 #include <span>
 
 #include "src/ethosu/compiler/stream_writer.h"
-#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/text/text.h"

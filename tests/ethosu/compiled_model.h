@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/ethosu/sim/machine.h"
 #include "src/packer/import/tflite/tflite_subset_generated.h"
 #include "tests/ethosu/compiler/simulate.h"

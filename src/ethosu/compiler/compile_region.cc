@@ -7,7 +7,6 @@
 #include "src/ethosu/compiler/region.h"
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
-#include "src/ethosu/compiler/unit.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/numeric/requantize.h"
-#include "src/ethosu/compiler/unit.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 

@@ -1,7 +1,7 @@
 // Operators without weights.
 #include <algorithm>
 
-#include "src/ethosu/compiler/unit.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/infer.h"

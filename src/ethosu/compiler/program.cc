@@ -5,7 +5,7 @@
 
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
-#include "src/ethosu/isa/check_stream.h"
+#include "src/ethosu/isa/stream.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"

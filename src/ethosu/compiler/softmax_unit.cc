@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/numeric/fixed_point.h"
-#include "src/ethosu/compiler/unit.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"

@@ -5,8 +5,9 @@
 #include <map>
 #include <string>
 
-#include "src/ethosu/isa/access.h"
+#include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -12,10 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "src/ethosu/isa/access.h"
 #include "src/ethosu/isa/blob.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 #include "src/packer/target/region.h"
 
 namespace qplan::ethosu::compiler {

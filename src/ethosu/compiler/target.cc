@@ -5,7 +5,6 @@
 #include <string>
 
 #include "src/ethosu/compiler/region.h"
-#include "src/ethosu/compiler/unit.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 

@@ -1,17 +1,226 @@
-// Ethos-U55 and U65 as targets: which composites and operators they take, under which conditions, and the
-// program of a region.
+// Ethos-U55 and U65 as targets: units (one node of a region each, a composite or an operator that stands
+// alone, as kernels of a command stream), the constraints under which nodes become units, the table of what
+// the targets take, and the program of a region.
 #ifndef QPLAN_SRC_ETHOSU_COMPILER_TARGET_H_
 #define QPLAN_SRC_ETHOSU_COMPILER_TARGET_H_
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "src/ethosu/compiler/unit.h"
-#include "src/ethosu/isa/config.h"
+#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/isa/architecture.h"
+#include "src/ethosu/isa/kernel.h"
+#include "src/packer/layer/quantized_layer.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::ethosu::compiler {
+
+using target::append;
+using target::Candidate;
+using target::Constraint;
+using target::kNothingToChange;
+using target::kQuantizeTo8Bits;
+using target::kRunThePasses;
+using target::product;
+using Rows = std::vector<Constraint>;
+
+// A tensor as an image: its last three axes. nullopt unless all axes before them have one element.
+struct Image {
+  int64_t h = 1, w = 1, d = 1;
+};
+std::optional<Image> image_of(const ir::TensorType& type);
+
+// Part of an image: element i along an axis is element begin + i * step of the whole. The channels' step
+// is 1.
+struct View {
+  uint32_t begin[3] = {0, 0, 0}, step[3] = {1, 1, 1};  // height, width, channels
+};
+
+// The bytes of constants that the blob carries, and where each of them is.
+class ConstantData {
+ public:
+  // At a multiple of 16 bytes; the same bytes are kept once.
+  ByteRange add(std::span<const uint8_t> bytes);
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+  static constexpr uint32_t kRegion = 0;
+
+ private:
+  std::vector<uint8_t> bytes_;
+  std::map<std::vector<uint8_t>, uint64_t> known_;
+};
+
+// What a unit writes its kernels with. Maps have region, base, strides and dtype; zero points are the unit's.
+struct UnitContext {
+  const Config& config;
+  std::span<const FeatureMap> inputs;
+  std::span<const FeatureMap> outputs;
+  ConstantData& constants;
+  StreamWriter& stream;
+  bool is_estimate;  // cycles alone are of interest: constants are left out
+  // Rows of the output at a time, for which blocks are chosen; 0: all of them.
+  uint32_t block_rows = 0;
+  std::span<const FeatureMap> scratch = {};
+  // Blocks are chosen for weights that are copied to fast memory.
+  bool has_fast_weights = false;
+  // A kernel of a layer for so many channels of the output at a time, with weights of its own; 0: one for
+  // all.
+  uint32_t slice_depth = 0;
+};
+
+struct Unit {
+  std::string name;
+  std::vector<ir::ValueId> inputs;  // of the candidate's function
+  // PackError (QPLAN_MODEL_UNSUPPORTED) where no block fits. Null: the output is the input's bytes.
+  std::function<void(const UnitContext&)> emit;
+  // Parts of one value, along an axis of the image: inputs of a concatenation, outputs of a split. Where the
+  // region stores a part inside of the whole, nothing is copied.
+  enum class Parts { kNone, kInputs, kOutputs, kView } parts = Parts::kNone;
+  size_t axis = 0;  // 0 height, 1 width, 2 channels
+  View view;        // kView: of the input, which the output is
+  // Rows of the output are not those of the input: it is in no cascade.
+  bool needs_whole_maps = false;
+  // The kernels read and write maps as they are given, in any format.
+  bool takes_bricks = false;
+  // Memory that the kernels use between them.
+  std::vector<ir::TensorType> scratch = {};
+  // The device's maps have one signedness. Where the first input, or the output, alone is uint8, the kernels
+  // read or write it as int8, its elements less 128; a copy before or after them makes one of the other.
+  bool reads_as_int8 = false, writes_as_int8 = false;
+};
+
+// A candidate whose constraints hold as a unit.
+using UnitReader = Unit (*)(const Candidate& candidate);
+Unit read_layer_unit(const Candidate& candidate);  // convolutions, depthwise ones, fully connected layers
+Unit read_add_unit(const Candidate& candidate);    // and differences
+Unit read_mul_unit(const Candidate& candidate);
+Unit read_extremum_unit(const Candidate& candidate);
+Unit read_max_pool_unit(const Candidate& candidate);
+Unit read_average_pool_unit(const Candidate& candidate);
+Unit read_mean_unit(const Candidate& candidate);
+Unit read_clip_unit(const Candidate& candidate);
+Unit read_requantize_unit(const Candidate& candidate);
+Unit read_lookup_unit(const Candidate& candidate);
+Unit read_reshape_unit(const Candidate& candidate);
+Unit read_concatenate_unit(const Candidate& candidate);
+Unit read_split_unit(const Candidate& candidate);
+Unit read_slice_unit(const Candidate& candidate);
+Unit read_take_unit(const Candidate& candidate);
+Unit read_resize_nearest_unit(const Candidate& candidate);
+Unit read_pad_unit(const Candidate& candidate);
+Unit read_transpose_unit(const Candidate& candidate);
+Unit read_softmax_unit(const Candidate& candidate);
+
+// ---- what units share
+
+[[noreturn]] void refuse_unit(const std::string& name, const std::string& reason);
+// A dense map's strides, for h x w x d elements.
+void set_dense(FeatureMap* map);
+// Sets block and weight order; refuses where no block fits.
+void set_block(const UnitContext& context, const std::string& name, Kernel* kernel);
+// A map with h, w, d and dtype of a tensor, dense.
+FeatureMap map_of_type(const ir::TensorType& type);
+// Part of a map, as large as `like`.
+FeatureMap view_of(const FeatureMap& whole, const View& view, const FeatureMap& like);
+// With its block.
+void add_kernel(const UnitContext& context, const std::string& name, Kernel kernel);
+// The accumulators of a kernel before they are scaled, as 1 x 1 averages: copies, clamps and rescales.
+Kernel copy_kernel(const FeatureMap& from, const FeatureMap& to);
+// Between uint8 and int8: the elements less kSignOffset, or that much more.
+constexpr int32_t kSignOffset = 128;
+Kernel sign_copy_kernel(const FeatureMap& from, const FeatureMap& to);
+// shift: positive to the left.
+Scale scale_of(const QuantizedMultiplier& multiplier);
+// With a multiplier of 16 bits, as accumulators of 64 bits are scaled, rounded once.
+Scale reduced_scale_of(const QuantizedMultiplier& multiplier);
+
+// A constant operand; the constraints demand that it is one number.
+float scale_operand(const Candidate& c, const ir::Node& node, size_t operand);
+int32_t zero_point_operand(const Candidate& c, const ir::Node& node, size_t operand);
+layer::Clamp clamp_of(const Candidate& c);
+
+// The axis of the image that an axis of a tensor is, which may count from the last one.
+size_t image_axis(int64_t axis, size_t rank);
+
+// An addition, or a difference, whose device result does not depend on how the scaled operand is rounded.
+struct AddNode {
+  bool is_difference = false;
+  FeatureMap lhs, rhs, out;  // dtype and zero point
+  layer::AddMultipliers multipliers;
+  layer::Clamp clamp;
+};
+AddNode read_add(const Candidate& c);
+bool is_add_exact(const AddNode& add);
+
+// How the device computes a transposed convolution: an ordinary one over the input with a row of zeros after
+// each row, and a column after each column, unless the strides are 1. Along an axis whose input has one
+// element the stride does not matter.
+struct TransposedWindow {
+  Upscale upscale = Upscale::kNone;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;  // may be negative
+  int64_t rows = 0, columns = 0;                                     // of the input with its zeros
+};
+std::optional<TransposedWindow> transposed_window(const layer::Geometry& geometry);
+
+// Where the device's accumulators stay, whatever the input is: both sums of products of one sign.
+struct AccumulatorBound {
+  int64_t least = 0, most = 0;
+};
+std::vector<AccumulatorBound> accumulator_bounds(const layer::QuantizedLayer& layer);
+
+// ---- the block in which a kernel makes its output
+
+// Sets block, weight order and an estimate of the bytes of the weights, whose regions are set: of the blocks
+// that fit SHRAM the one with the least estimated cycles, of equal ones the one that fetches least. False
+// where none fits.
+bool choose_block(const Config& config, Kernel* kernel);
+// The same of height and width alone: the depth and the weight order are those that the weights are encoded
+// for.
+bool choose_block_extent(const Config& config, Kernel* kernel);
+
+// ---- what rows of several composites share
+
+inline constexpr int64_t kMaxExtent = 65536;
+
+// A node without weights, by its name in the pattern ("": the root), whose first operands are activations (0:
+// all): one 8-bit dtype, images, no constants.
+Rows activation_rows(const std::string& prefix, const char* node, size_t operands);
+// Operands [first, last), scales and zero points, are one number each; contract tfl2.
+Rows quantization_rows(const std::string& prefix, const char* node, size_t first, size_t last);
+// Whether they are one number each.
+bool are_scalars(const Candidate& c, const ir::Node& node, size_t first, size_t last);
+
+// ---- constraints, by composite
+Rows conv2d_constraints();
+Rows depthwise_constraints();
+Rows conv2d_transpose_constraints();
+Rows dense_constraints();
+Rows add_constraints();
+Rows subtract_constraints();
+Rows mul_constraints();
+Rows extremum_constraints();
+Rows max_pool2d_constraints();
+Rows avg_pool2d_constraints();
+Rows mean_constraints();
+Rows clip_constraints();
+Rows requantize_constraints();
+Rows lookup_constraints();
+Rows reshape_constraints();
+Rows concatenate_constraints();
+Rows split_constraints();
+Rows slice_constraints();
+Rows take_constraints();
+Rows resize_nearest_constraints();
+Rows pad_constraints();
+Rows transpose_constraints();
+Rows softmax_constraints();
+
+// ---- the targets: which composites and operators they take, and the program of a region
 
 struct Row {
   std::string_view name;  // of target::composites(), or of an operator

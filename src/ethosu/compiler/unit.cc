@@ -1,9 +1,8 @@
-#include "src/ethosu/compiler/unit.h"
-
 #include <algorithm>
 #include <tuple>
 
 #include "src/ethosu/compiler/region.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
 #include "src/packer/error.h"

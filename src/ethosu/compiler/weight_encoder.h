@@ -15,8 +15,8 @@ namespace qplan::ethosu::compiler {
 // weights: in the device's order, magnitudes of at most 255. A multiple of 16 bytes.
 std::vector<uint8_t> encode_weights(std::span<const int16_t> weights);
 
-// ---- palettes (weight_sections.cc): the numbers that a stream has instead of its weights are places in a
-// palette, and values after it.
+// ---- palettes: the numbers that a stream has instead of its weights are places in a palette, and values
+// after it.
 
 // Values are sign and magnitude, up to 255; symbols are as large.
 constexpr size_t kNumValues = 512;

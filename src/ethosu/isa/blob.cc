@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "src/ethosu/isa/check_stream.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 #include "qplan/npu_driver.h"
-#include "src/ethosu/isa/commands.h"
-#include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/architecture.h"
 
 namespace qplan::ethosu {
 

@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/ethosu/isa/commands.h"
-#include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/architecture.h"
 
 namespace qplan::ethosu {
 

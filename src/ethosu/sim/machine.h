@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "qplan/npu_driver.h"
-#include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/ethosu/isa/cost.h"
 #include "src/ethosu/isa/kernel.h"
 

@@ -1,7 +1,7 @@
 // Which BLOCKDEP is proved, on kernels whose blocks are whole rows.
 #include <gtest/gtest.h>
 
-#include "src/ethosu/isa/access.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/ethosu/isa/commands.h"
-#include "src/ethosu/isa/config.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/ethosu/isa/kernel.h"
 
 namespace qplan::ethosu {

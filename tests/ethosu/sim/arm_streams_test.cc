@@ -5,8 +5,7 @@
 #include <optional>
 
 #include "src/ethosu/compiler/stream_writer.h"
-#include "src/ethosu/isa/access.h"
-#include "src/ethosu/isa/check_stream.h"
+#include "src/ethosu/isa/stream.h"
 #include "tests/ethosu/compiled_model.h"
 
 namespace qplan::ethosu::testing {

@@ -1,7 +1,7 @@
 // Custom operator `ethos-u`: what Arm's compiler left, as npu.program, and what is refused.
 #include <gtest/gtest.h>
 
-#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/isa/architecture.h"
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 

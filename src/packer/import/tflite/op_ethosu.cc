@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <set>
 
-#include "src/ethosu/isa/commands.h"
+#include "src/ethosu/isa/architecture.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"
