@@ -7,7 +7,7 @@
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/regions/region.h"
+#include "src/vta/compiler/target.h"
 #include "tests/models/golden_data.h"
 #include "tests/support/random.h"
 #include "tests/support/vta_config.h"

@@ -6,9 +6,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"
-#include "src/vta/compiler/constraints/constraints.h"
 #include "src/vta/compiler/layers/layers.h"
-#include "src/vta/compiler/regions/region.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -1,9 +1,9 @@
-#include "src/vta/sim/memory.h"
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include "src/vta/sim/machine.h"
 
 namespace qplan::sim {
 

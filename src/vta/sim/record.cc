@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "qplan/host.h"
-#include "src/vta/sim/memory.h"
+#include "src/vta/sim/machine.h"
 #include "src/vta/sim/options.h"
 
 namespace qplan::sim {

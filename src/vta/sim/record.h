@@ -14,9 +14,7 @@
 
 #include "qplan/npu_driver.h"
 #include "src/vta/sim/machine.h"
-#include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
-#include "src/vta/sim/program.h"
 
 namespace qplan::sim {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/vta/sim/machine.h"
-#include "src/vta/sim/memory.h"
 #include "src/vta/sim/options.h"
 #include "src/vta/sim/record.h"
 

@@ -7,7 +7,6 @@
 
 #include "qplan/npu_sim.h"
 #include "src/vta/sim/machine.h"
-#include "src/vta/sim/program.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/plan_work.h"

@@ -8,9 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/vta/compiler/streams/layout.h"
+#include "src/vta/compiler/streams/stream.h"
 #include "src/vta/sim/machine.h"
-#include "src/vta/sim/program.h"
 
 namespace qplan::vta::compiler {
 

@@ -13,7 +13,7 @@
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/partition.h"
-#include "src/vta/compiler/regions/region.h"
+#include "src/vta/compiler/target.h"
 #include "src/vta/isa/vta_blob.h"
 #include "tests/vta/compiler/run.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/vta/compiler/layers/layers.h"
-#include "src/vta/compiler/streams/layout.h"
+#include "src/vta/compiler/streams/stream.h"
 #include "tests/vta/compiler/run.h"
 
 namespace qplan::vta::compiler {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/vta/isa/vta.h"
-#include "src/vta/sim/program.h"
+#include "src/vta/sim/machine.h"
 #include "tests/vta/sim/blob_builder.h"
 #include "tests/vta/sim/product_blob.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/vta/sim/machine.h"
-#include "src/vta/sim/program.h"
 #include "tests/vta/sim/blob_builder.h"
 
 namespace qplan::vta::testing {

@@ -7,8 +7,8 @@
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
-#include "src/vta/compiler/constraints/constraints.h"
 #include "src/vta/compiler/layers/layers.h"
+#include "src/vta/compiler/target.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -9,7 +9,7 @@
 #include "src/packer/layer/quantized_layer.h"
 #include "src/vta/compiler/layers/layers.h"
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/alu_stream.h"
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 namespace {

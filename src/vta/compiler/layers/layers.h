@@ -18,7 +18,6 @@
 #include "src/packer/target/target.h"
 #include "src/vta/compiler/streams/alu_steps.h"
 #include "src/vta/compiler/streams/gemm.h"
-#include "src/vta/compiler/streams/layout.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {

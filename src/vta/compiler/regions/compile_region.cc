@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "src/packer/ir/cat.h"
-#include "src/vta/compiler/regions/region.h"
-#include "src/vta/compiler/streams/alu_stream.h"
 #include "src/vta/compiler/streams/stream.h"
+#include "src/vta/compiler/target.h"
 
 namespace qplan::vta::compiler {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/region.h"
-#include "src/vta/compiler/regions/region.h"
 #include "src/vta/compiler/target.h"
 
 namespace qplan::vta::compiler {

@@ -1,9 +1,4 @@
-// Few instructions for an operator whose inputs have few values: integers w1, w2, c and s such that
-//
-//   f(x1, x2) = clamp((w1 x1 + w2 x2 + c) >> s, lo, hi)         for all x1, x2
-//
-// where f rounds a real number that is affine in x1 and x2, by whatever rule and however often. Such a form
-// is looked for, then proved by trying all inputs; there may be none.
+// Operators as steps of the ALU: exact affine forms, and the TFL2 requantisation.
 #ifndef QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
 #define QPLAN_SRC_VTA_COMPILER_STREAMS_ALU_STEPS_H_
 
@@ -15,9 +10,16 @@
 #include <vector>
 
 #include "kernels/numeric/requantize.h"
-#include "src/vta/compiler/streams/layout.h"
+#include "src/vta/isa/vta.h"
 
 namespace qplan::vta::compiler {
+
+// ---- few instructions for an operator whose inputs have few values: integers w1, w2, c and s such that
+//
+//   f(x1, x2) = clamp((w1 x1 + w2 x2 + c) >> s, lo, hi)         for all x1, x2
+//
+// where f rounds a real number that is affine in x1 and x2, by whatever rule and however often. Such a form
+// is looked for, then proved by trying all inputs; there may be none.
 
 struct AffineInput {
   int32_t min = 0, max = 0;  // what it can be
@@ -41,7 +43,8 @@ struct AffineForm {
 // The sum before the shift fits 32 bits for all inputs. Time: a few passes over all inputs.
 std::optional<AffineForm> find_affine_form(const AffineProblem& problem);
 
-// The TFL2 requantisation as instructions of the ALU, which has no wide product, no move and no subtraction.
+// ---- the TFL2 requantisation as instructions of the ALU, which has no wide product, no move and no
+// subtraction.
 //
 // To compute, for an accumulator A (bias included, shifted left, |A| <= 2^29), a multiplier M in [2^30, 2^31)
 // and a right shift r:  v = floor((A M + 2^30) / 2^31), then v / 2^r rounded to nearest, ties away from zero.

@@ -1,11 +1,11 @@
 // Tokens: the first instruction of a tile takes one from the store module where its slot's last tile must be
 // stored first; the last one before the tile's stores gives one to them. Loads into ACC are the compute
 // module's own.
-#include "src/vta/compiler/streams/alu_stream.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
 namespace {

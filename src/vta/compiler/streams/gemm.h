@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/layout.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {

@@ -1,9 +1,6 @@
-#include "src/vta/compiler/streams/layout.h"
-
 #include <algorithm>
 #include <vector>
 
-#include "src/vta/compiler/streams/alu_stream.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {

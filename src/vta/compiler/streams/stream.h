@@ -1,5 +1,6 @@
-// A command stream: its instructions, its cycles, and its bytes as a driver loads them
-// (src/vta/isa/vta_blob.h).
+// Tensors as they lie in the device's memory, and command streams that work on them: instructions, cycles,
+// the blob as a driver loads it (src/vta/isa/vta_blob.h), how the stream of a unit is written, and streams of
+// the ALU alone.
 #ifndef QPLAN_SRC_VTA_COMPILER_STREAMS_STREAM_H_
 #define QPLAN_SRC_VTA_COMPILER_STREAMS_STREAM_H_
 
@@ -11,11 +12,80 @@
 #include <string>
 #include <vector>
 
+#include "src/packer/layer/quantized_layer.h"
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/layout.h"
+#include "src/vta/isa/vta.h"
 #include "src/vta/isa/vta_blob.h"
 
 namespace qplan::vta::compiler {
+
+// ---- how tensors lie in the device's memory, the host's packing into it, and the device's limits in the
+// units of the compiler. Elements are of INP and OUT: one position, 16 channels, 16 bytes of int8.
+
+using layer::Geometry;
+
+inline constexpr int64_t kBlock = kLanes;                                  // channels of an element
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
+inline int64_t blocks(int64_t channels) { return (channels + kBlock - 1) / kBlock; }
+// Bytes of one element.
+inline constexpr int64_t kWgtBytes = vta::kWgtBytes;
+inline constexpr int64_t kInpBytes = vta::kInpBytes;
+inline constexpr int64_t kAccBytes = vta::kAccBytes;
+
+// Factors of GEMM and ALU instructions are as wide as the indices of ACC, strides of LOAD and STORE 16 bits.
+inline int64_t max_factor(const Config& config) { return (int64_t{1} << config.acc_index_bits) - 1; }
+inline constexpr int64_t kMaxDmaStride = 65535;
+// What one allocation of the public driver interface gives.
+inline constexpr int64_t kMaxBufferBytes = int64_t{32} << 20;
+// Up to this magnitude the ALU's sequence for TFL2 is exact, the left shift included.
+inline constexpr int64_t kTfl2Bound = int64_t{1} << 29;
+
+// Room around a tensor in its buffer, for readers that pad.
+struct Border {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+};
+
+// [top + h + bottom][left + w + right][channels / 16][16]. The border holds whatever its reader pads with.
+struct ActivationLayout {
+  int64_t h = 1, w = 1, channels = 1;
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+
+  int64_t channel_blocks() const { return blocks(channels); }
+  int64_t row_elements() const { return (left + w + right) * channel_blocks(); }
+  int64_t elements() const { return (top + h + bottom) * row_elements(); }
+  int64_t bytes() const { return elements() * kInpBytes; }
+  // The element of position (y, x) inside the padding, first block.
+  int64_t element(int64_t y, int64_t x) const {
+    return (top + y) * row_elements() + (left + x) * channel_blocks();
+  }
+};
+
+inline ActivationLayout with_border(int64_t h, int64_t w, int64_t channels, const Border& border) {
+  return {h, w, channels, border.top, border.left, border.bottom, border.right};
+}
+
+// dense: [h][w][channels]. flip is 0 for int8 and 0x80 for uint8, whose values enter the device less 128.
+// border: the byte around the tensor and in the channels beyond the last (after the flip).
+std::vector<uint8_t> pack_activations(const ActivationLayout& layout, std::span<const uint8_t> dense,
+                                      uint8_t flip, int8_t border);
+std::vector<uint8_t> unpack_activations(const ActivationLayout& layout, std::span<const uint8_t> packed,
+                                        uint8_t flip);
+
+// What one weight can be: the sum of up to two int8 weights, each with a micro-op of its own on the same
+// input and accumulator. The second one is needed only in layers in which some weight is beyond int8.
+inline constexpr int64_t kMinWeight = -256, kMaxWeight = 254;
+
+// Weights for GEMM: [O / 16][KH][KW][I / 16][planes][16 o][16 i], zeros beyond the last channel. A weight is
+// the sum of its planes: the first is the weight clamped to int8, the second the rest.
+// weights: [O][KH][KW][I], less their zero point, within kMinWeight and kMaxWeight.
+std::vector<uint8_t> pack_gemm_weights(const Geometry& geometry, std::span<const int16_t> weights,
+                                       int64_t planes);
+// The weights of a depthwise layer, whose blocks of channels do not mix: [C / 16][KH][KW][planes][16][16],
+// all but the diagonal 0. weights: [C][KH][KW].
+std::vector<uint8_t> pack_diagonal_weights(const Geometry& geometry, std::span<const int16_t> weights,
+                                           int64_t planes);
+
+// ---- a command stream
 
 struct Label {
   uint32_t instruction = 0;
@@ -86,7 +156,8 @@ struct Region {
 std::vector<uint8_t> write_blob(const Config& config, const Stream& stream,
                                 const std::vector<Region>& regions, uint64_t estimated_cycles);
 
-// Instructions for pieces of activations and of accumulators, and the stream of one unit as it is written.
+// ---- instructions for pieces of activations and of accumulators, and the stream of one unit as it is
+// written
 
 // The caller has proved that every value fits its field.
 inline uint16_t u16(int64_t value) { return static_cast<uint16_t>(value); }
@@ -166,6 +237,70 @@ class StreamWriter {
   UopTables uops_;
   Stream stream_;
 };
+
+// ---- streams of the ALU alone: tiles that the compute module loads into ACC (widened from 8 bits), works on
+// and hands to the store module. While a tile is stored, the next one is computed in another slot.
+
+// Elements of ACC: (y, x, block) is at base + y * row + x * position + block.
+struct Plane {
+  int64_t base = 0, row = 0, position = 0;
+
+  Plane at(int64_t y, int64_t x) const { return {base + y * row + x * position, row, position}; }
+};
+struct Extent {
+  int64_t rows = 1, cols = 1, blocks = 1;
+  int64_t elements() const { return rows * cols * blocks; }
+};
+// Without gaps.
+inline Plane dense_plane(int64_t base, const Extent& extent) {
+  return {base, extent.cols * extent.blocks, extent.blocks};
+}
+
+class AluStream {
+ public:
+  // constants: one element of ACC each, from element 0 on, all lanes the same. slots: tiles between whose
+  // stores computation goes on.
+  AluStream(const Config& config, const std::vector<int32_t>& constants, size_t num_inputs, int64_t slots);
+
+  void load(size_t input, const ActivationLayout& layout, const Box& box, int64_t acc);
+  void reset(const Extent& extent, const Plane& dst);
+  void alu(AluOp op, const Extent& extent, const Plane& dst, const Plane& src);
+  void alu(AluOp op, const Extent& extent, const Plane& dst, int16_t immediate);
+  void alu_constant(AluOp op, const Extent& extent, const Plane& dst, int64_t constant);
+  // Ends the tile.
+  void store(const ActivationLayout& layout, const Box& box, int64_t acc);
+
+  // After the last tile.
+  CompiledUnit finish(std::string name);
+
+ private:
+  struct Operation {
+    Instruction instruction;
+    std::vector<Uop> uops;
+  };
+  void add_operation(Instruction instruction, const Extent& extent, const Plane& dst, const Plane* src);
+  void emit_operations();
+
+  const Config& config_;
+  const uint32_t output_;  // its region
+  const int64_t slots_;
+  StreamWriter stream_;
+  std::vector<Operation> operations_;   // of the tile
+  size_t tile_begin_ = 0;               // its first instruction
+  std::vector<size_t> last_of_stores_;  // by tile
+  int64_t num_operations_ = 0;          // without resets
+};
+
+// The steps of a tile's sequence in the region `part` of it. planes: by AccBlock.
+void add_steps(const std::vector<AluStep>& steps, const Extent& part, const std::vector<Plane>& planes,
+               AluStream* stream);
+// Blocks beside the accumulators that the steps use.
+int64_t num_temporaries(const std::vector<AluStep>& steps);
+int64_t alu_cycles(const std::vector<AluStep>& steps);  // per element
+
+// Stores `value` into all bytes of the layout's border, which is not empty. Regions: micro-ops, the output.
+CompiledUnit compile_border(const Config& config, const ActivationLayout& layout, int8_t value,
+                            const std::string& name);
 
 }  // namespace qplan::vta::compiler
 

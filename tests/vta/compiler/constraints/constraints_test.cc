@@ -1,6 +1,4 @@
 // Each condition of VTA's table, met and violated: a layer's reasons by their ids and texts.
-#include "src/vta/compiler/constraints/constraints.h"
-
 #include <gtest/gtest.h>
 
 #include <iterator>

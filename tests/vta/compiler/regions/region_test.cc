@@ -1,7 +1,5 @@
 // Regions of random networks compiled for VTA and run on the simulator, against the same operators on the
 // CPU's reference kernels.
-#include "src/vta/compiler/regions/region.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
+#include "src/vta/compiler/target.h"
 #include "tests/support/ir_builder.h"
 #include "tests/support/random.h"
 #include "tests/vta/compiler/simulate_region.h"
