@@ -20,7 +20,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 
 namespace qplan::evaluate {
 

@@ -1,4 +1,5 @@
-// The importers: from the bytes of a file to a module.
+// The importers: from the bytes of a file to a module; and what they share: the quantisation of inputs and
+// outputs, and texts about what a file says.
 #ifndef QPLAN_SRC_PACKER_IMPORT_IMPORT_H_
 #define QPLAN_SRC_PACKER_IMPORT_IMPORT_H_
 
@@ -14,6 +15,7 @@
 #include "qplan/custom_operator.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/module.h"
+#include "src/packer/ir/types.h"
 
 namespace qplan {
 
@@ -95,6 +97,97 @@ bool is_text(std::span<const uint8_t> bytes);
 ir::Module import_relay(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log = {},
                         const ImportOptions& options = {});
 
+// Quantisation of a model's inputs and outputs, kept as attributes of the function for tools that show it
+// (README.md).
+
+struct TensorQuantization {
+  float scale;
+  int32_t zero_point;
+};
+
+void set_input_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
+void set_output_quantization(ir::Function& function, size_t index, TensorQuantization quantization);
+void clear_input_quantization(ir::Function& function, size_t index);
+void clear_output_quantization(ir::Function& function, size_t index);
+// nullopt: the input or output has none. The attributes have the kinds that the functions above give them:
+// those of a file are checked first.
+std::optional<TensorQuantization> input_quantization(const ir::Function& function, size_t index);
+std::optional<TensorQuantization> output_quantization(const ir::Function& function, size_t index);
+
+// For attributes that a file may hold: PackError (QPLAN_MODEL_INVALID) unless each one of an input or output
+// is what the functions above write. A scale is a positive finite float32; a zero point is an integer in the
+// range of the dtype.
+void check_quantization_attrs(const ir::Function& function);
+
+// Quantisation of 8-bit inputs and outputs, read off the operators beside them where the source keeps it
+// nowhere else.
+
+// Sets the attributes that are absent, for 8-bit inputs and outputs whose scale an
+// operator names, directly or through operators that only move elements. canonical: the function went through
+// the passes. A canonical convolution without padding has the zero point that suits its kernel, with the
+// difference in its bias, so it says nothing about its input's zero point.
+void set_io_quantization(ir::Function& function, bool canonical);
+
 }  // namespace qplan
+
+namespace qplan::importer {
+
+// Texts made from what a file says, fit for one line of an error message and for JSON.
+
+// A name as it enters the IR: control characters, and bytes that are not UTF-8, become '?'; at most 1,024
+// bytes, since a file may say the same long name many times.
+std::string clean_name(std::string_view name);
+// 'name' in single quotes, cut to what a message can carry.
+std::string in_quotes(std::string_view name);
+// Quotes like in_quotes(), but without a limit on the length, because the user must find the file by this
+// text.
+std::string quoted_path(std::string_view path);
+std::string to_text(const ir::Shape& shape);  // "[1, 3, 3, 8]"
+std::string to_text(float value);             // shortest that reads back the same
+
+// PackError with status QPLAN_MODEL_INVALID; the importer puts the place before the text.
+[[noreturn]] void invalid(const std::string& text);
+
+// A use of an operator that is not imported; reason continues "<operator> with ": "float32 input". Not an
+// error yet: the importer collects all of them.
+struct Unsupported {
+  std::string reason;
+};
+
+// Uses that qplan does not import, collected while the whole model is read, so that one error lists all of
+// them.
+class UnsupportedList {
+ public:
+  // what: "CONV_2D with float32 input"; node: of the operator, as messages show it.
+  void add(const std::string& what, const std::string& node) {
+    Entry& entry = entries_[what];
+    if (entry.count++ == 0) entry.first = node;
+    ++total_;
+  }
+  bool empty() const { return entries_.empty(); }
+  // Whether a part of what was added is this.
+  bool mentions(std::string_view part) const;
+  // "2 operators that qplan does not import: SVDF (first 'a')", or, where there are several kinds, their sum
+  // and one line a kind, the most frequent first:
+  //   3 operators that qplan does not import:
+  //     2 x SVDF (first 'a')
+  //     1 x CUMSUM ('x')
+  std::string text() const;
+
+ private:
+  struct Entry {
+    size_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, Entry> entries_;
+  size_t total_ = 0;
+};
+
+// The notes, then the error, one line each. A note says what the model was made for or how it was quantised:
+// it explains the error better than the error does.
+// The error ends with what to do where no note says it.
+std::string with_notes(const std::vector<std::string>& notes, const std::string& error);
+
+}  // namespace qplan::importer
 
 #endif  // QPLAN_SRC_PACKER_IMPORT_IMPORT_H_

@@ -2,12 +2,10 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
-#include "src/packer/import/messages.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/evaluator.h"
 #include "src/packer/import/pytorch/exported_program.h"
-#include "src/packer/import/pytorch/sharing.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/script.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

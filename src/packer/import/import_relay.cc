@@ -4,7 +4,6 @@
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
-#include "src/packer/import/quantization_attrs.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/text/syntax.h"

@@ -3,8 +3,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
-#include "src/packer/import/messages.h"
-#include "src/packer/import/quantization_attrs.h"
 #include "src/packer/import/tflite/model_file.h"
 #include "src/packer/import/tflite/op_context.h"
 

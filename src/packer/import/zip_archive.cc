@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::importer {

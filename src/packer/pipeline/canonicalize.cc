@@ -9,7 +9,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"

@@ -17,7 +17,7 @@
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 #include "src/packer/target/target.h"
 #include "src/packer/text/text.h"
 

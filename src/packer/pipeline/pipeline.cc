@@ -22,7 +22,7 @@
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 #include "src/packer/target/target.h"
 #include "src/packer/write/plan_writer.h"
 

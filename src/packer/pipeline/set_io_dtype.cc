@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/stages.h"

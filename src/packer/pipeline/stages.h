@@ -19,8 +19,8 @@
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/schedule/fuse.h"
-#include "src/packer/target/lower.h"
 #include "src/packer/target/profile.h"
+#include "src/packer/target/program.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::pipeline {

@@ -1,5 +1,3 @@
-#include "src/packer/target/lower.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -9,7 +7,7 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/lowering.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/program.h"
 
 namespace qplan::target {
 namespace {

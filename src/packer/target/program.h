@@ -1,8 +1,11 @@
-// A lowered function: tensors and steps as the plan will hold them, before memory is planned.
+// A lowered function: tensors and steps as the plan will hold them, before memory is planned; and lowering,
+// which makes it of a canonical function.
 #ifndef QPLAN_SRC_PACKER_TARGET_PROGRAM_H_
 #define QPLAN_SRC_PACKER_TARGET_PROGRAM_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,9 +13,12 @@
 #include <vector>
 
 #include "format/plan_generated.h"
+#include "src/packer/ir/module.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/op/opaque.h"
+#include "src/packer/target/profile.h"
 #include "src/packer/target/region.h"
+#include "src/packer/target/target.h"
 
 namespace qplan::target {
 
@@ -184,6 +190,38 @@ flatbuffers::Offset<format::KernelStep> pack_kernel_step(const ProgramStep& step
 // The table of a tensor that lies nowhere: dtype, shape and size.
 flatbuffers::Offset<format::Tensor> pack_tile(const ProgramTensor& tile,
                                               flatbuffers::FlatBufferBuilder& builder);
+
+// From a canonical function to the steps of a program.
+
+// What stands for calls of a region's function.
+struct RegionCode {
+  uint32_t device = 0;                       // position in RegionCodes::devices
+  const CompiledRegion* compiled = nullptr;  // checked (region.h)
+  // The region as operators alone: what the CPU runs in its place.
+  const ir::Function* body = nullptr;
+};
+struct RegionCodes {
+  std::vector<ProgramDevice> devices;
+  std::map<std::string, RegionCode, std::less<>> by_function;
+  bool fallback = true;  // the CPU's steps are there too
+};
+
+// Reports progress in nodes; may be empty.
+using LowerProgress = std::function<void(uint32_t done, uint32_t total)>;
+
+// PackError (QPLAN_MODEL_UNSUPPORTED) naming every node that no kernel computes, each with its reason. A call
+// of one of the regions becomes its step, followed by the CPU's steps for its body. Bodies are lowered in any
+// case, but for programs that were compiled before: a plan without the steps is refused where the one with
+// them would be.
+Program lower_function(const ir::Function& function, const TargetProfile& profile,
+                       const RegionCodes& regions = {}, const LowerProgress& progress = {});
+
+// Why the CPU does not run a node and those that its pattern takes after it.
+struct CpuRefusal {
+  uint32_t node = 0;
+  std::vector<Reason> reasons;  // all of them
+};
+std::vector<CpuRefusal> cpu_refusals(const ir::Function& function, const TargetProfile& profile);
 
 }  // namespace qplan::target
 

@@ -20,7 +20,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
 #include "src/packer/target/cost_file.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/external/external.h"
 #include "src/packer/target/target.h"
 

@@ -2,8 +2,8 @@
 // something else or broken.
 #include <gtest/gtest.h>
 
+#include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/exported_program.h"
-#include "src/packer/import/quantization_attrs.h"
 #include "tests/packer/import/exported_builder.h"
 #include "tests/packer/import/pytorch_helpers.h"
 

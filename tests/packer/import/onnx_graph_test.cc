@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "tests/packer/import/onnx_helpers.h"
 
 namespace qplan::onnx_test::onnx_graph_test {

@@ -1,7 +1,7 @@
 // Archives as a whole: inputs, outputs, what is logged, and files that are something else.
 #include <gtest/gtest.h>
 
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "tests/packer/import/pytorch_helpers.h"
 
 namespace qplan::pytorch_test::pytorch_import_test {

@@ -4,7 +4,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
-#include "src/packer/import/quantization_attrs.h"
 
 namespace qplan::relay_import_test {
 namespace {

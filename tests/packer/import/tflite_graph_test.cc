@@ -1,7 +1,7 @@
 // Names, inputs and outputs, unsupported models, broken graphs.
 #include <gtest/gtest.h>
 
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 

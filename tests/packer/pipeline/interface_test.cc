@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "tests/packer/passes/pass_test_support.h"

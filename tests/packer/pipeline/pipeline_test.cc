@@ -17,7 +17,7 @@
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 
 namespace qplan::pipeline_test {
 namespace {

@@ -22,7 +22,7 @@
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/pattern.h"
 #include "src/packer/pipeline/stages.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 #include "src/packer/text/text.h"
 #include "tests/packer/pipeline/recurrent_interpreter.h"
 

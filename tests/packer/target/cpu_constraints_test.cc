@@ -5,7 +5,7 @@
 #include <string>
 
 #include "src/packer/pipeline/pipeline.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::testing::cpu_constraints_test {

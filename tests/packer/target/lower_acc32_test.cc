@@ -11,7 +11,6 @@
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
-#include "src/packer/target/cpu/table.h"
 #include "tests/packer/target/lower_helpers.h"
 #include "tests/support/random.h"
 

@@ -9,7 +9,7 @@
 #include "src/packer/error.h"
 #include "src/packer/evaluate/evaluate.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/target/lower.h"
+#include "src/packer/target/program.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::testing {

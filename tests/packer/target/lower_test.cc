@@ -1,13 +1,12 @@
 // Which operator becomes which step; the steps compute what the operators mean. Expected values are worked
 // out by hand.
-#include "src/packer/target/lower.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "src/packer/evaluate/evaluate.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
+#include "src/packer/target/program.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::testing::lower_test {

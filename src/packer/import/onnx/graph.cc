@@ -1,11 +1,10 @@
-#include "src/packer/import/onnx/graph.h"
-
 #include <algorithm>
 #include <unordered_set>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
 #include "src/packer/op/evaluate.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/ir/module.h"
 
 namespace qplan::onnx {
@@ -117,7 +117,7 @@ Model read_model(std::span<const uint8_t> bytes);
 // A file that holds one TensorProto, as ONNX's test data does.
 ir::ConstantRef read_tensor_file(std::span<const uint8_t> bytes);
 
-// importer/text.h under the names of this folder.
+// import.h under the names of this folder.
 using importer::clean_name;
 using importer::in_quotes;
 using importer::invalid;

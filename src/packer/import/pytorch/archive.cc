@@ -8,8 +8,7 @@
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/zip_archive.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"

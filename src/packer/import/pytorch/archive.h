@@ -1,25 +1,161 @@
-// A TorchScript archive (.pt): a zip with data.pkl (the module), constants.pkl (CONSTANTS of the code),
-// storages and code/**.py; and its pickles and tensors, which exported programs (exported_program.h) have
-// too. The file is untrusted.
+// What the archives of TorchScript (script.h) and exported programs (exported_program.h) have in common:
+// values, pickles and tensors, and the limits of what they may ask for. The files are untrusted.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_ARCHIVE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "src/packer/import/pytorch/script_parser.h"
-#include "src/packer/import/pytorch/value.h"
 #include "src/packer/import/zip_archive.h"
+#include "src/packer/ir/module.h"
 
 namespace qplan::pt {
+
+// The values of pickles and code of an archive. Values live in one table and name each other by index: a
+// pickle may hold cycles, and nothing that reads it follows references without counting.
+
+// Index into a ValueTable.
+struct Ref {
+  uint32_t index = UINT32_MAX;
+  bool valid() const { return index != UINT32_MAX; }
+  bool operator==(const Ref&) const = default;
+};
+
+// The element types of storages (c10::ScalarType has the numbers, which code and quantize_per_tensor use).
+enum class ScalarType : uint8_t {
+  kUint8 = 0,
+  kInt8 = 1,
+  kInt16 = 2,
+  kInt32 = 3,
+  kInt64 = 4,
+  kFloat16 = 5,
+  kFloat32 = 6,
+  kFloat64 = 7,
+  kBool = 11,
+  kQint8 = 12,
+  kQuint8 = 13,
+  kQint32 = 14,
+};
+
+struct None {};
+struct Name {  // what GLOBAL names: a class, a storage type, one of the known functions; never looked up
+               // anywhere
+  std::string text;
+};
+struct Tuple {
+  std::vector<Ref> items;
+};
+struct List {
+  std::vector<Ref> items;
+};
+struct Dict {
+  std::vector<std::pair<Ref, Ref>> entries;
+};
+struct Object {
+  std::string class_name;  // "__torch__.Net"
+  Ref state;               // what BUILD gave it, not yet looked at
+  bool initialised = false;
+  std::map<std::string, Ref, std::less<>> attributes;
+  std::string path;  // where the model has it: "features.0"
+};
+struct Storage {
+  ScalarType type;
+  std::string key;    // entry of the archive
+  int64_t count = 0;  // elements
+};
+// A view of a storage. Its sizes, strides and quantiser are as the pickle says; archive.h checks them.
+struct Tensor {
+  Ref storage;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+  Ref quantizer;  // a Tuple, or not valid
+};
+// One scale for the whole tensor, as the quantised operators of PyTorch have it.
+struct QuantParams {
+  float scale;
+  int32_t zero_point;
+  bool operator==(const QuantParams&) const = default;
+};
+// Integers, their scale, float32 [1], and zero point, int32 [1], which the model computes, too.
+struct Dequantised {
+  ir::ValueId integers, scale, zero_point;
+};
+// A value that the model computes: its counterpart in the IR, its quantisation where it is quantised, and
+// what it was dequantised from where the model computes scale and zero point.
+struct Flow {
+  ir::ValueId value;
+  std::optional<QuantParams> quantization = std::nullopt;
+  std::optional<Dequantised> source = std::nullopt;
+};
+// The result of an operator that is not imported.
+struct Unknown {};
+
+using Value = std::variant<None, bool, int64_t, double, std::string, Name, Tuple, List, Dict, Object, Storage,
+                           Tensor, Flow, Unknown>;
+
+// "an integer", "a list", ...
+const char* kind_name(const Value& value);
+
+class ValueTable {
+ public:
+  // PackError when the table is full. References to values stay good only until the next add.
+  Ref add(Value value);
+  Value& at(Ref ref) { return values_.at(ref.index); }
+  const Value& at(Ref ref) const { return values_.at(ref.index); }
+  template <typename T>
+  T* get(Ref ref) {
+    return ref.valid() ? std::get_if<T>(&values_.at(ref.index)) : nullptr;
+  }
+  template <typename T>
+  const T* get(Ref ref) const {
+    return ref.valid() ? std::get_if<T>(&values_.at(ref.index)) : nullptr;
+  }
+
+ private:
+  std::vector<Value> values_;
+  size_t text_bytes_ = 0;
+};
+
+// The items of a tuple or list; null for everything else.
+const std::vector<Ref>* items_of(const ValueTable& values, Ref ref);
+
+// Limits of a PyTorch archive. Archives are untrusted: a small file can describe any amount of work, so that
+// each kind of work is counted against one of these, and contents against zip_archive.h's.
+
+// Values that the pickles and the code make: a network of 1,000 layers has some 50,000.
+inline constexpr size_t kMaxValues = 1'000'000;
+// Bytes of names and strings of these values, which may be one string that is remembered and used again.
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Bytes of one name. A pickle may use what it remembers any number of times: what a use copies is short.
+inline constexpr size_t kMaxNameBytes = 1024;
+// Opcodes of one pickle: a value takes two or three.
+inline constexpr size_t kMaxOpcodes = 8'000'000;
+// Tokens of the code that is read: the same network has some 200,000.
+inline constexpr size_t kMaxTokens = 2'000'000;
+// Marks of a pickle that wait for their end.
+inline constexpr size_t kMaxMarks = 1000;
+// Statements and operators that are read while forward is followed through the modules.
+inline constexpr size_t kMaxSteps = 1'000'000;
+// The JSON of an exported program: a network of 1,000 layers has some 4 MB, most of it stack traces, and some
+// 100,000 values.
+inline constexpr size_t kMaxJsonBytes = size_t{256} << 20;
+inline constexpr size_t kMaxJsonValues = 4'000'000;
+// Members of one object of it: a graph names the tensors of all its nodes in one.
+inline constexpr size_t kMaxJsonMembers = 200'000;
+// Graphs in graphs that are followed.
+inline constexpr size_t kMaxGraphDepth = 16;
+// Nesting of brackets in one expression, and of expressions and calls while they are followed.
+inline constexpr size_t kMaxExpressionDepth = 200;
+inline constexpr size_t kMaxCallDepth = 1000;
 
 // Contents of the tensors of an archive.
 std::string to_string(ScalarType type);  // "qint8"
@@ -62,37 +198,6 @@ class TensorReader {
   uint64_t file_bytes_;
   const ValueTable& values_;
   uint64_t charged_ = 0;
-};
-
-class Archive {
- public:
-  // Reads both pickles. PackError: QPLAN_MODEL_INVALID for damage, QPLAN_MODEL_UNSUPPORTED for a zip that is
-  // another kind of PyTorch file.
-  explicit Archive(importer::ZipArchive zip);
-
-  ValueTable& values() { return values_; }
-  TensorReader& tensors() { return tensors_; }
-  Ref module() const { return module_; }      // an Object
-  Ref constant(std::string_view name) const;  // "c12"; PackError where there is none
-  bool is_frozen() const { return frozen_; }  // the module holds no parameters and no other modules
-
-  // "__torch__.torch.nn.functional.relu6", and method "forward" of class "__torch__.Net"; null where the
-  // archive has no code for it. PackError where its file cannot be read.
-  const FunctionBody* find_function(std::string_view qualified_name);
-  const FunctionBody* find_method(std::string_view class_name, std::string_view method);
-
- private:
-  ScriptFile* find_file(std::string_view qualified_name);
-
-  importer::ZipArchive zip_;
-  std::string prefix_;  // "net/"
-  ValueTable values_;
-  TensorReader tensors_;
-  Ref module_;
-  std::vector<Ref> constants_;
-  bool frozen_ = false;
-  size_t num_tokens_ = 0;  // of files_
-  std::map<std::string, std::unique_ptr<ScriptFile>, std::less<>> files_;
 };
 
 // All entries of a zip of PyTorch are in one folder, named after the file that was written: "net/", or "".

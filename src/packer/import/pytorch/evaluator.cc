@@ -1,12 +1,11 @@
-#include "src/packer/import/pytorch/evaluator.h"
-
 #include <cmath>
 #include <limits>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/import/pytorch/script.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

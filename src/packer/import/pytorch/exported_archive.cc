@@ -1,11 +1,10 @@
-#include "src/packer/import/pytorch/exported_program.h"
-
 #include <algorithm>
 #include <limits>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/exported_program.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

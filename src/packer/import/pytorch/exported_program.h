@@ -23,8 +23,6 @@
 #include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/sharing.h"
-#include "src/packer/import/pytorch/value.h"
 #include "src/packer/import/zip_archive.h"
 #include "src/packer/ir/json.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/archive.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 

@@ -1,22 +1,24 @@
-// The view of one call of an operator that an importer row has, and its way to write the IR. A row reads the
-// arguments, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
-// and returns the result.
+// What the rows of ops.def work with: calls of operators, the view of one call, and what several rows share.
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/ir/module.h"
 
 namespace qplan::pt {
 
@@ -26,7 +28,7 @@ using importer::to_text;
 using importer::Unsupported;
 
 // Calls of operators by name: the rows of ops.def write the IR, and what has no row is collected. The walkers
-// of both formats (evaluator.h, exported_program.h) share one OperatorCalls for an import.
+// of both formats (script.h, exported_program.h) share one OperatorCalls for an import.
 
 // Counters of one import, for its log.
 struct BiasCounts {
@@ -80,6 +82,9 @@ class OperatorCalls {
   size_t steps_ = 0;
 };
 
+// The view of one call of an operator that an importer row has, and its way to write the IR. A row reads the
+// arguments, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
+// and returns the result.
 class OpContext {
  public:
   // arguments: in the order of the row's names; an invalid Ref where a call leaves one out.
@@ -177,7 +182,6 @@ const ImportRow* find_row(std::string_view name);
 
 #define QPLAN_PYTORCH_OP(name, function, arguments) Ref function(OpContext& op);
 #include "src/packer/import/pytorch/ops.def"
-#include "src/packer/ir/module.h"
 #undef QPLAN_PYTORCH_OP
 
 // How PyTorch quantises a number: q(x) = zero_point + round_half_even(x * (1 / scale)), product and
@@ -189,6 +193,124 @@ int64_t round_half_even(double value);
 int64_t quantize_value(double value, QuantParams quantization, ir::DType dtype);
 // PackError unless the scale is a positive finite float32 number and the zero point one of the dtype.
 QuantParams checked_quantization(double scale, int64_t zero_point, ir::DType dtype);
+
+// Which tensors of a program share elements. In the IR every value is its own; in PyTorch a view has the
+// elements of its source, so that what an operator in place changes is changed in the others, too. These are
+// stale from then on: the importer has only their old value. Both walkers call operators through this.
+class Sharing {
+ public:
+  explicit Sharing(OperatorCalls& calls) : calls_(calls) {}
+
+  // OperatorCalls::call, whose first operand may be changed and may share elements with the result.
+  // Unsupported where elements of the archive would keep their change from one run to the next.
+  Ref call(const std::string& name, const std::vector<Argument>& arguments, const std::string& node_name);
+  // Unsupported for a stale tensor.
+  void expect_fresh(Ref tensor) const;
+
+ private:
+  // Elements that tensors may share: all of a tensor that is its own, or one part of a split. Parts of one
+  // split share no elements with each other; parts of two splits of one region may.
+  struct Region {
+    size_t parent;
+    size_t split;                                                    // of the parent, which made this
+    bool is_stored;                                                  // in the archive
+    std::vector<Ref> tensors = {};                                   // that are not stale
+    std::vector<std::pair<size_t, std::vector<size_t>>> parts = {};  // regions by split
+  };
+
+  // Before an operator, which may change its first operand.
+  void add_operand(Ref operand) {
+    if (is_tensor(operand)) region_of(operand);
+  }
+  // The operator ("aten::view") has made the result out of its first operand. Returns the result, or another
+  // name of it where PyTorch may or may not have copied.
+  Ref add_result(std::string_view name, Ref operand, Ref result);
+  // An operator in place has changed the tensor: all others that may have elements of it are stale.
+  void change(Ref tensor);
+  ir::ValueId value_of(Ref ref) const;
+  bool is_tensor(Ref ref) const;
+  size_t add_region(Region region);
+  size_t region_of(Ref tensor);
+  void put(Ref tensor, size_t region);
+  void add_parts(const std::vector<Ref>& parts, Ref source);
+  void forget_tensors(size_t region, Ref changed);
+  void forget_all(std::vector<size_t> regions, Ref changed);
+
+  OperatorCalls& calls_;
+  std::vector<Region> regions_;
+  std::unordered_map<uint32_t, size_t> region_by_tensor_;
+  std::unordered_set<uint32_t> stale_;
+  size_t num_splits_ = 0;
+};
+
+// The parts that convolutions and linear layers share: packed parameters, weights, the clamp, and the
+// products of integers that dynamic quantisation makes of them.
+
+// torch.classes.quantized.Conv2dPackedParamsBase.
+struct ConvParameters {
+  Ref weight;  // Tensor, qint8 OIHW
+  Ref bias;    // Tensor float32, or None
+  std::vector<int64_t> stride, padding, dilation;
+  int64_t groups = 1;
+};
+ConvParameters conv_parameters(OpContext& op, size_t argument);
+
+// torch.classes.quantized.LinearPackedParamsBase.
+struct LinearParameters {
+  Ref weight;  // Tensor, qint8 [outputs, inputs]
+  Ref bias;
+};
+LinearParameters linear_parameters(OpContext& op, size_t argument);
+
+// An object of packed parameters as the prepack operators make it.
+Ref make_packed(OpContext& op, const char* class_name, std::map<std::string, Ref, std::less<>> members);
+
+struct Weights {
+  ir::ValueId value;
+  int64_t channels = 0;
+  TensorScales scales;  // of axis 0, or one
+};
+// Unsupported unless the tensor is qint8 and quantised along axis 0 or as a whole.
+Weights read_weights(OpContext& op, Ref tensor, size_t rank);
+
+// A transposed convolution; each list has the value of the height, then of the width.
+struct TransposedConv {
+  std::vector<int64_t> stride, padding, output_padding, dilation;
+  int64_t groups;
+};
+// Data NCHW, weights [in, out / groups, h, w].
+ir::ValueId emit_conv_transpose(OpContext& op, const Flow& input, const Flow& weights,
+                                const TransposedConv& conv);
+
+// Clamps of quantised tensors.
+struct RealRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+// The clamp to the range in quantised units, or the value itself where that would do
+// nothing.
+ir::ValueId emit_clamp(OpContext& op, ir::ValueId value, RealRange range, QuantParams quantization);
+
+// Dynamic quantisation as PT2E writes it: choose_qparams takes scale and zero point from a tensor while the
+// network runs; quantize and dequantize have both as tensors. A layer of what dequantize makes of integers,
+// and of constant integers as weights, is a product of integers. docs/numerics.md, "Programs of PyTorch that
+// quantise while they run".
+
+// Whether scale and zero point, arguments 1 and 2, are tensors that the model computes. Unsupported for one
+// without the other.
+bool has_dynamic_scale(OpContext& op);
+// The integers of argument 0, a float32 tensor, in [min, max] of the dtype.
+Ref emit_dynamic_quantize(OpContext& op, int64_t min, int64_t max, ir::DType dtype);
+// What the integers of the input stand for.
+Ref emit_dynamic_dequantize(OpContext& op, const Flow& input);
+
+// The sums of the layer in float32, without its bias; nothing where it is no product of integers. weights:
+// [o, k] of a linear layer, or the transpose of such.
+std::optional<ir::ValueId> emit_dynamic_dense(OpContext& op, const Flow& input, const Flow& weights);
+// weights: OIHW; attrs: of nn.conv2d, NCHW.
+std::optional<ir::ValueId> emit_dynamic_conv(OpContext& op, const Flow& input, const Flow& weights,
+                                             ir::Attrs attrs);
 
 }  // namespace qplan::pt
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/weights.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/op/shape.h"
 

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "src/packer/import/pytorch/op_context.h"
-#include "src/packer/import/pytorch/weights.h"
 
 namespace qplan::pt {
 namespace {

@@ -1,8 +1,6 @@
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/limits.h"
-#include "src/packer/import/pytorch/value.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/types.h"
 

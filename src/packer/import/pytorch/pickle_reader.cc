@@ -3,9 +3,8 @@
 #include <unordered_map>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/pytorch/archive.h"
-#include "src/packer/import/pytorch/limits.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

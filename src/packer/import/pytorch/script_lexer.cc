@@ -1,8 +1,8 @@
 #include <charconv>
 
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
-#include "src/packer/import/pytorch/script_parser.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/script.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

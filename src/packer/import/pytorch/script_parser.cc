@@ -1,7 +1,6 @@
-#include "src/packer/import/pytorch/script_parser.h"
-
-#include "src/packer/import/messages.h"
-#include "src/packer/import/pytorch/limits.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/archive.h"
+#include "src/packer/import/pytorch/script.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::pt {

@@ -1,8 +1,7 @@
-#include "src/packer/import/pytorch/sharing.h"
-
 #include <algorithm>
 
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
+#include "src/packer/import/pytorch/op_context.h"
 
 namespace qplan::pt {
 namespace {

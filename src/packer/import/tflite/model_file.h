@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/tflite/tflite_subset_generated.h"
 #include "src/packer/ir/types.h"
 
@@ -126,11 +126,6 @@ void check_operand_count(const ModelFile& file);
 // that were imported do not.
 void list_subgraph_operators(const ModelFile& file, const std::set<size_t>& imported,
                              importer::UnsupportedList* unsupported);
-
-// The elements of a sparse tensor of this type, with its zeros. Throws with a text that begins after the
-// tensor's name.
-std::vector<uint8_t> densified(const tflite::SparsityParameters& sparsity, std::span<const uint8_t> values,
-                               const ir::TensorType& type);
 
 }  // namespace qplan::tfl
 

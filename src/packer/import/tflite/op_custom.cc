@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "src/packer/error.h"
-#include "src/packer/import/messages.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "src/packer/import/tflite/op_context.h"
-#include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
-#include "src/packer/import/tflite/weights.h"
 
 namespace qplan::tfl {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "src/packer/error.h"
-#include "src/packer/import/quantization_attrs.h"
+#include "src/packer/import/import.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
 

@@ -1,7 +1,7 @@
-#include "src/packer/import/tflite/weights.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "src/packer/import/tflite/op_context.h"
 
 namespace qplan::tfl {
 namespace {

@@ -7,9 +7,8 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
-#include "src/packer/target/cpu/requantization.h"
-#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 namespace {

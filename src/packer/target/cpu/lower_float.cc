@@ -13,7 +13,7 @@
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

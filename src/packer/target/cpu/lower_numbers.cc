@@ -5,7 +5,7 @@
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

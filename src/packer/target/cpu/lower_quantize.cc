@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/target/cpu/requantization.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

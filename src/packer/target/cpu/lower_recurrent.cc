@@ -5,7 +5,7 @@
 #include "kernels/layout.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

@@ -12,8 +12,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/shape.h"
-#include "src/packer/target/cpu/requantization.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

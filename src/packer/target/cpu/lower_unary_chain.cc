@@ -4,8 +4,7 @@
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/wide_functions.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/target/cpu/requantization.h"
-#include "src/packer/target/cpu/table.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 namespace {

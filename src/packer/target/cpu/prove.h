@@ -1,4 +1,4 @@
-// // Float epilogues of requantisations and sums, proved equal to the integer ones for every accumulator that
+// Float epilogues of requantisations and sums, proved equal to the integer ones for every accumulator that
 // can occur.
 #ifndef QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_
 #define QPLAN_SRC_PACKER_TARGET_CPU_PROVE_H_

@@ -1,5 +1,3 @@
-#include "src/packer/target/cpu/requantization.h"
-
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -9,8 +7,8 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/shape.h"
+#include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
-#include "src/packer/target/cpu/table.h"
 
 namespace qplan::target::cpu {
 

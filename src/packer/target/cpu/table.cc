@@ -1,10 +1,9 @@
-#include "src/packer/target/cpu/table.h"
-
 #include <iterator>
 #include <vector>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/opaque.h"
+#include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
 
