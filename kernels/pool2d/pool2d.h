@@ -79,10 +79,10 @@ static constexpr PoolSpan pool_span(uint32_t at, uint32_t stride, uint32_t pad, 
 // Best first; the reference, which computes all that is bound, is the last.
 #define QPLAN_AVG_POOL2D_VARIANTS \
   QPLAN_SIMD_VARIANTS(avg_pool2d) \
-  QPLAN_FILE_VARIANTS(avg_pool2d) QPLAN_VARIANT(avg_pool2d_ref, QPLAN_ISA_REFERENCE)
+  QPLAN_FILE_VARIANTS_IN(pool2d, avg_pool2d) QPLAN_VARIANT(avg_pool2d_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_MAX_POOL2D_VARIANTS \
   QPLAN_SIMD_VARIANTS(max_pool2d) \
-  QPLAN_FILE_VARIANTS(max_pool2d) QPLAN_VARIANT(max_pool2d_ref, QPLAN_ISA_REFERENCE)
+  QPLAN_FILE_VARIANTS_IN(pool2d, max_pool2d) QPLAN_VARIANT(max_pool2d_ref, QPLAN_ISA_REFERENCE)
 #define QPLAN_VARIANT(name, isa) QPLAN_DECLARE_VARIANT(name, Pool2dArgs)
 QPLAN_AVG_POOL2D_VARIANTS
 QPLAN_MAX_POOL2D_VARIANTS

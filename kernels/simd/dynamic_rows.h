@@ -1,11 +1,11 @@
-// Rows of float32 as int8 with a scale of their own (dynamic_quantize.h), by vectors of elements. Internal
+// Rows of float32 as int8 with a scale of their own (dynamic_quantize), by vectors of elements. Internal
 // linkage only.
 #ifndef QPLAN_KERNELS_SIMD_DYNAMIC_ROWS_H_
 #define QPLAN_KERNELS_SIMD_DYNAMIC_ROWS_H_
 
 #include <stdint.h>
 
-#include "kernels/dynamic_quantize/dynamic_quantize.h"
+#include "kernels/quantization/quantization.h"
 #include "kernels/simd/float_functions.h"
 #include "kernels/simd/simd.h"
 

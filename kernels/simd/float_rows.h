@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/float/float.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

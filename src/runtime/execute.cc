@@ -1,6 +1,6 @@
 #include "format/table_fields.h"
 #include "src/base/error.h"
-#include "src/runtime/bind/row_order.h"
+#include "src/runtime/bind/layer.h"
 #include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
 #include "src/runtime/work.h"

@@ -1,6 +1,6 @@
 // One round of a recurrent layer as float operators compute it: what fold_recurrence joins to whole layers.
-// The formulas are those of kernels/lstm/lstm.h and kernels/gru/gru.h; a round may write its sums in any
-// order and split them from one product, from one for each gate, or from one of data and state side by side.
+// The formulas are those of kernels/recurrent/recurrent.h; a round may write its sums in any order and split
+// them from one product, from one for each gate, or from one of data and state side by side.
 #ifndef QPLAN_SRC_PACKER_PASSES_RECURRENCE_H_
 #define QPLAN_SRC_PACKER_PASSES_RECURRENCE_H_
 

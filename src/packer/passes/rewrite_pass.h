@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/quantize/quantize.h"
+#include "kernels/quantization/quantization.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
@@ -142,7 +142,7 @@ ir::ConstantRef moved_zero_points(const ir::Constant& zero_points, int32_t offse
 // source moves activations or weights between int8 and uint8, so all forms of a network give one answer.
 ir::DType activation_dtype(const ir::Function& function);
 
-// qnn.quantize in the packer: the bits of kernels/quantize, and of its int32 form, which has no kernel
+// qnn.quantize in the packer: the bits of the kernel quantize, and of its int32 form, which has no kernel
 // (biases).
 
 // What attributes `rule` and `contract` of a qnn.quantize say. docs/numerics/quantize.md

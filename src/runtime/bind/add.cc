@@ -2,8 +2,8 @@
 #include "kernels/elementwise/add.h"
 
 #include "src/runtime/bind/broadcast.h"
-#include "src/runtime/bind/conv2d.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/bind/layer.h"
 
 namespace qplan {
 namespace {

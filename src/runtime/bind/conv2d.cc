@@ -1,5 +1,3 @@
-#include "src/runtime/bind/conv2d.h"
-
 #include <stddef.h>
 
 #include "format/table_fields.h"
@@ -303,5 +301,51 @@ void cut(const StepView& step, const CutRows& rows, void* storage) {
 }  // namespace
 
 constexpr RowCut kConv2dRowCut = {accepts, window, cut};
+
+// Transposed convolutions, which have the same operands.
+namespace {
+
+bool check_transpose(const StepCheck& check, const StepView& step, const Conv2dTransposeArgs& a) {
+  return check_conv2d_values(check, step, a, true) &&
+         check.range("kernel height", a.kernel_h, 1, INT32_MAX) &&
+         check.range("kernel width", a.kernel_w, 1, INT32_MAX) &&
+         check.range("stride height", a.stride_h, 1, INT32_MAX) &&
+         check.range("stride width", a.stride_w, 1, INT32_MAX) &&
+         check.range("dilation height", a.dilation_h, 1, 1) &&
+         check.range("dilation width", a.dilation_w, 1, 1) &&
+         check.range("pad top", a.pad_top, 0, INT32_MAX) &&
+         check.range("pad left", a.pad_left, 0, INT32_MAX) && check.range("groups", a.groups, 1, 1) &&
+         check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16p4) && check_conv2d_constants(check, a) &&
+         check_conv2d_zeros(check, a);
+}
+
+qplan_status bind_transpose(const StepView& step, bool check, Conv2dTransposeArgs& args, Error* error) {
+  const StepCheck checker(step, "conv2d_transpose", error);
+  if (check && checker.has_residual()) {
+    checker.fail() << "a residual is not added here";
+    return checker.status();
+  }
+  if (check && !check_conv2d_operands(checker, step)) return checker.status();
+  fill_conv2d_args(step, args);
+  return check && !check_transpose(checker, step, args) ? checker.status() : qplan_status{QPLAN_OK};
+}
+
+constexpr KernelVariant kTransposeVariants[] = {
+// Each call sums up the weights.
+#define QPLAN_VARIANT(name, isa) with_packed_weights(QPLAN_VARIANT_ROW(Conv2dTransposeArgs, name, isa)),
+    QPLAN_CONV2D_TRANSPOSE_VARIANTS
+#undef QPLAN_VARIANT
+};
+constexpr KernelVariant kTransposeReference[] = {
+    QPLAN_VARIANT_ROW(Conv2dTransposeArgs, conv2d_transpose_ref, QPLAN_ISA_REFERENCE)};
+
+}  // namespace
+
+constexpr KernelFamily kConv2dTransposeFamily =
+    make_family<Conv2dTransposeArgs, bind_transpose, never_in_place, conv2d_work>(
+        kKernel_conv2d_transpose, "conv2d_transpose", kTransposeVariants);
+constexpr KernelFamily kConv2dTransposeFamilyReference =
+    make_family<Conv2dTransposeArgs, bind_transpose, never_in_place, conv2d_work>(
+        kKernel_conv2d_transpose, "conv2d_transpose", kTransposeReference);
 
 }  // namespace qplan

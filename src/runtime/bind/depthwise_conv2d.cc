@@ -3,8 +3,8 @@
 #include "format/table_fields.h"
 #include "kernels/cpu.h"
 #include "kernels/layout.h"
-#include "src/runtime/bind/conv2d.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/bind/layer.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/requantize/requantize.h"
+#include "kernels/quantization/quantization.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/refusals.h"
 #include "tests/support/test_step.h"

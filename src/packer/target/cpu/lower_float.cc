@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/float/float.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/op/evaluate.h"

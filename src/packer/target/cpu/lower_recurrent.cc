@@ -1,7 +1,7 @@
 // Layers with a state: families lstm, float_lstm, float_gru and svdf.
 #include <algorithm>
 
-#include "kernels/float_conv2d/float_conv2d.h"
+#include "kernels/float/float.h"
 #include "kernels/layout.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/evaluate.h"

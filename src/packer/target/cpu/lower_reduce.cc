@@ -4,10 +4,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "kernels/l2_normalization/l2_normalization.h"
-#include "kernels/mean/mean.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/numeric/wide_functions.h"
+#include "kernels/reduction/reduction.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"

@@ -10,7 +10,6 @@
 #define QPLAN_FILE_depthwise_dots_generic(name, isa)
 #define QPLAN_FILE_elementwise_generic(name, isa)
 #define QPLAN_FILE_mean_generic(name, isa)
-#define QPLAN_FILE_avg_pool2d_generic(name, isa)
-#define QPLAN_FILE_max_pool2d_generic(name, isa)
+#define QPLAN_FILE_pool2d_generic(name, isa)
 #define QPLAN_FILE_arg_max_short_generic(name, isa)
 #define QPLAN_FILE_resize_pixels_generic(name, isa)
