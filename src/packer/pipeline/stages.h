@@ -19,6 +19,7 @@
 #include "src/packer/passes/pass.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/schedule/fuse.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/packer/target/target.h"

@@ -1,9 +1,12 @@
+// Which steps of a program may follow each other in a cascade, the program with cascades in their place, and
+// its tensors by other numbers.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "format/plan_view.h"
 #include "src/packer/schedule/fuse.h"
+#include "src/packer/schedule/schedule.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/cascade.h"
 
