@@ -1,3 +1,4 @@
+// Chooses the schedules of a program's steps, or of a plan's, and counts what constants they then read.
 #include "src/packer/schedule/schedule.h"
 
 #include <algorithm>
@@ -5,10 +6,12 @@
 
 #include "format/plan_view.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/layout.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
+#include "src/runtime/cascade.h"
 
 namespace qplan::schedule {
 namespace {
@@ -141,6 +144,136 @@ AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules
     set_step(s, list[s], &plan);
   }
   return plan.file();
+}
+
+// How many bytes of its constants a program reads in one run: what the kernels of small devices keep in
+// registers, or in scratch memory, they read once for several outputs.
+
+namespace {
+
+using target::Program;
+using target::ProgramStep;
+using target::TargetProfile;
+using target::TensorId;
+
+// Positions among a layer's inputs.
+constexpr size_t kWeights = 1, kBias = 2;
+
+class ConstantReads {
+ public:
+  ConstantReads(const Program& program, const TargetProfile& profile)
+      : program_(program), isa_(*std::ranges::max_element(profile.isas)), bytes_(program.tensors.size(), 0) {}
+
+  std::vector<uint64_t> run() {
+    for (const ProgramStep& step : program_.steps) {
+      if (step.npu != nullptr) continue;
+      if (step.layers.empty()) {
+        add(step, program_.tensors[step.outputs[0]].type, 1);
+        continue;
+      }
+      for (const ProgramStep& layer : step.layers)
+        add(layer, type_of(step, layer.outputs[0]), num_blocks(step));
+    }
+    return std::move(bytes_);
+  }
+
+ private:
+  const ir::TensorType& type_of(const ProgramStep& cascade, TensorId tensor) const {
+    return tensor < target::kFirstTile ? program_.tensors[tensor].type
+                                       : cascade.tiles[tensor - target::kFirstTile].type;
+  }
+
+  // How often a cascade calls each of its layers.
+  uint64_t num_blocks(const ProgramStep& cascade) const {
+    const std::vector<int64_t>& shape = program_.tensors[cascade.outputs[0]].type.shape;
+    const auto rows = static_cast<uint32_t>(shape[1]);
+    const uint32_t wanted = knob_value(cascade.schedule.bytes, kCascadeKnobs, kCascadeBlockRows);
+    const uint32_t block = cascade_block_rows(rows, static_cast<uint32_t>(shape[2]), wanted, isa_);
+    return static_cast<uint64_t>(shape[0]) * ((rows + block - 1) / block);
+  }
+
+  // calls: of the kernel. Rows that a cascade computes again are not counted.
+  void add(const ProgramStep& step, const ir::TensorType& output, uint64_t calls) {
+    const auto elements =
+        static_cast<uint64_t>(output.size_bytes()) / std::max<uint64_t>(output.dtype.bits / 8u, 1);
+    const uint64_t pixels = output.shape.empty() ? 1 : elements / static_cast<uint64_t>(output.shape.back());
+    const uint64_t times = times_of_weights(step, pixels, calls);
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const TensorId t = step.inputs[i];
+      if (t >= target::kFirstTile || !program_.tensors[t].is_constant()) continue;
+      const auto size = static_cast<uint64_t>(program_.tensors[t].type.size_bytes());
+      bytes_[t] += times == 0 ? bytes_of_other(step, t, elements)
+                              : size * (i <= kBias ? times : times_of_scales(step, pixels));
+    }
+  }
+
+  // How often a layer reads each of its weights and sums; 0: it is no layer with weights.
+  uint64_t times_of_weights(const ProgramStep& step, uint64_t pixels, uint64_t calls) const {
+    switch (step.kernel) {
+      case kKernel_conv2d: {
+        const uint64_t tile = pixels_of_tile(step.params.get_if<target::Conv2dParams>()->weights_layout);
+        return (pixels + tile - 1) / tile;
+      }
+      case kKernel_depthwise_conv2d:
+        return prepares_weights(*step.params.get_if<target::Conv2dParams>()) ? calls : pixels;
+      case kKernel_conv2d_transpose:
+      case kKernel_float_conv2d:
+      case kKernel_fully_connected:
+      case kKernel_batch_matmul:
+      case kKernel_float_batch_matmul:
+      case kKernel_lstm:
+      case kKernel_float_lstm:
+      case kKernel_float_gru:
+        return pixels;  // of matrices the rows, of recurrent layers the moments
+      default:
+        return 0;
+    }
+  }
+
+  // Pixels of output that kernels make of a weight that they have read.
+  static uint64_t pixels_of_tile(uint16_t layout) {
+    if (layout == kLayout_o2r4 || layout == kLayout_o2h4) return 3;  // kernels/scalar/dsp.h, kTilePixels
+    return layout == kLayout_o4k16 ? 2 : 1;
+  }
+
+  // Whether a call of the kernel reads the weights of a channel once, for all rows that it makes.
+  bool prepares_weights(const target::Conv2dParams& params) const {
+    if (params.weights_layout != kLayout_hwo16) return false;
+    if (isa_ == QPLAN_ISA_MVE) return params.kernel_h <= 4 && params.kernel_w <= 4;
+    return isa_ == QPLAN_ISA_DSP && params.kernel_h == 3 && params.kernel_w == 3 && params.dilation_h == 1 &&
+           params.dilation_w == 1;
+  }
+
+  // How often multipliers and shifts are read: for each output, or never where floats of the step's own
+  // parameters take their place (kernels/scalar/outputs.h).
+  uint64_t times_of_scales(const ProgramStep& step, uint64_t pixels) const {
+    const auto is_float = [](const auto* params) {
+      return params != nullptr && params->float_epilogues.form != format::FloatEpilogue_NONE;
+    };
+    const bool has_floats = is_float(step.params.get_if<target::Conv2dParams>()) ||
+                            is_float(step.params.get_if<target::FullyConnectedParams>());
+    return has_floats && isa_ == QPLAN_ISA_DSP ? 0 : pixels;
+  }
+
+  // Constants of other kernels are read once, or once for each element of output where these are more; of
+  // what is gathered, as much as is written.
+  uint64_t bytes_of_other(const ProgramStep& step, TensorId constant, uint64_t elements) const {
+    const ir::TensorType& type = program_.tensors[constant].type;
+    const auto size = static_cast<uint64_t>(type.size_bytes());
+    const uint64_t as_outputs = elements * std::max<uint64_t>(type.dtype.bits / 8u, 1);
+    const bool is_part = step.kernel == kKernel_gather || step.kernel == kKernel_gather_nd;
+    return is_part ? std::min(size, as_outputs) : std::max(size, as_outputs);
+  }
+
+  const Program& program_;
+  const uint32_t isa_;
+  std::vector<uint64_t> bytes_;
+};
+
+}  // namespace
+
+std::vector<uint64_t> constant_reads(const Program& program, const TargetProfile& profile) {
+  return ConstantReads(program, profile).run();
 }
 
 }  // namespace qplan::schedule
