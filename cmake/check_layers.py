@@ -29,7 +29,7 @@ LAYERS = [
     ("layout", r"^format/kernels\.def$|^format/(container|memory_layout)\.h$", ["base"]),
     ("format", r"^format/", ["base", "include", "schema", "layout"]),
     ("kernels/numeric", r"^kernels/numeric/", []),
-    ("kernels/contract", r"^kernels/(kernel\.h|variant\.h|schedule\.h|kernel\.cc|layout\.h|layouts\.def|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
+    ("kernels/contract", r"^kernels/(kernel\.h|variant\.h|kernel\.cc|layout\.h|layouts\.def|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
      ["include", "kernels/numeric"]),
     ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),

@@ -1,6 +1,6 @@
 // Kernel families of one kind are a folder of kernels/ with
-//   <kind>.h           the contract of each: the formula, a plain struct <Family>Args, the variants' declarations
-//   <kind>_ref.cc      the references: the formulas in portable C, for every layout and dtype
+//   <kind>.h           the contract of each: the formula, a plain struct <Family>Args, the variants'
+//   declarations <kind>_ref.cc      the references: the formulas in portable C, for every layout and dtype
 //   <name>_simd.cc     vector kernels over the names of kernels/simd/simd.h, of which
 //                      cmake/QplanIsa.cmake makes variants for each instruction set of kernels/isa.def
 //   <name>_<isa>.cc    variants written by hand for one instruction set, where a measurement asks for it
@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "kernels/numeric/wide.h"
-#include "kernels/schedule.h"
 #include "kernels/variant.h"
 #include "qplan/qplan.h"
 
@@ -43,7 +42,7 @@ struct KernelVariant {
   // Work items [begin, end). scratch: scratch_bytes, aligned to 64 bytes (to 16 where
   // pointers have 32 bits), contents undefined.
   void (*run)(const void* args, uint32_t begin, uint32_t end, void* scratch);
-  // What a schedule may set (schedule.h); args that have a schedule make the functions above follow it.
+  // What a schedule may set (variant.h); args that have a schedule make the functions above follow it.
   const Knob* knobs = nullptr;
   uint32_t num_knobs = 0;
   RepeatedWork repeated_work = RepeatedWork::kNone;

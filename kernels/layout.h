@@ -2,7 +2,7 @@
 //
 // Steps may say of weights in groups of four, in blocks of 16 outputs, how many groups have products that
 // meet in 16 bits (int16_groups: 2 or 4; less: nobody knows). Of each tap that vector kernels read
-// (kernels/conv2d/conv2d_taps.h; of fully_connected one with all inputs), so many groups are taken at a time,
+// (kernels/conv2d/conv2d.h; of fully_connected one with all inputs), so many groups are taken at a time,
 // from the first one on, with what is left over as the last. The weights that one output has there at one
 // place of the groups, times any bytes of int8, are numbers whose sum, and that of the first ones of them, is
 // within int16. A packer has proved it; kernels that rely on it wrap around where it is not so.

@@ -1,6 +1,9 @@
-// The rows of a family's list of variants, the macro QPLAN_<FAMILY>_VARIANTS in its header: best first, the
-// reference last. Who uses it defines QPLAN_VARIANT(name, isa), which each row becomes for the instruction
-// sets of this build (kernels/isa.def):
+// What a family's header says of its variants: which there are, why one does not compute some args, and what
+// a schedule may set.
+//
+// The rows of a family's list of variants are the macro QPLAN_<FAMILY>_VARIANTS in its header: best first,
+// the reference last. Who uses it defines QPLAN_VARIANT(name, isa), which each row becomes for the
+// instruction sets of this build (kernels/isa.def):
 //
 //   QPLAN_SIMD_VARIANTS(add)           add_avx512vnni, add_avx2, ...: of all with vectors of their own
 //   QPLAN_DOT_VARIANTS(conv2d)         conv2d_avx512vnni, conv2d_avxvnni, ...: of all
@@ -71,5 +74,35 @@ enum class Refusal : uint8_t {
   uint32_t work_items(const Args& args);                                   \
   void run(const Args& args, uint32_t begin, uint32_t end, void* scratch); \
   }
+
+namespace qplan {
+// How a kernel goes about its work, as far as a plan may say: a step's schedule is eight bytes
+// (format/plan.fbs, KernelStep). Byte i is the setting of the variant's knob i, byte 7 a QPLAN_ISA_* beyond
+// which no variant is wanted for the step. 0, and whatever a variant does not know, is its own choice: every
+// schedule is legal and gives the same bytes. docs/schedules.md tells what there is to choose. ISA files
+// include this: nothing in it has external linkage.
+
+// kTile: a size, which tells by the work items that come out whether it changes anything; kOrder: of loops.
+enum class KnobKind : uint8_t { kTile, kOrder };
+
+struct Knob {
+  const char* name;  // "block_pixels"
+  KnobKind kind;
+  uint8_t num_values;
+  uint16_t values[8];  // setting s, from 1, means values[s - 1]
+};
+
+// Knobs have the bytes below this one.
+constexpr uint32_t kMaxKnobs = 7;
+
+// The value that the schedule sets knob `index` to, or 0: the variant's own choice.
+static constexpr uint32_t knob_value(uint64_t schedule, const Knob* knobs, uint32_t index) {
+  const uint64_t setting = (schedule >> (8 * index)) & 0xff;
+  return setting >= 1 && setting <= knobs[index].num_values ? knobs[index].values[setting - 1] : 0;
+}
+
+static constexpr uint32_t schedule_isa(uint64_t schedule) { return static_cast<uint32_t>(schedule >> 56); }
+
+}  // namespace qplan
 
 #endif  // QPLAN_KERNELS_VARIANT_H_

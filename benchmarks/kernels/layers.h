@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 
 namespace qplan::benchmarks {

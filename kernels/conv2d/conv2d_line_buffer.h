@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 
 namespace qplan {
@@ -156,7 +155,8 @@ inline uint32_t num_runs(const Conv2dArgs& a) {
   return div_up(runs, 2) * 2;
 }
 
-// The first pixel of a run of `runs` (num_runs), a multiple of a tile; run `runs` begins where the pixels end.
+// The first pixel of a run of `runs` (num_runs), a multiple of a tile; run `runs` begins where the pixels
+// end.
 inline uint32_t run_begin(const Conv2dArgs& a, uint32_t runs, uint32_t run) {
   const uint32_t pixels = a.batch * a.output_h * a.output_w;
   if (run == runs) return pixels;

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/scalar/outputs.h"
 
 namespace qplan {
@@ -428,7 +427,7 @@ class Convolution {
     tiles_.out = out + begin;
     tiles_.out_end = out + end;
     tiles_.weights = weights_of(begin);
-    !kOnlyForm && outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
+    !kOnlyForm&& outputs_.is_signed_form() ? multiply_signed_tiles(&tiles_) : multiply_plain_tiles(&tiles_);
   }
 #endif
 

@@ -9,7 +9,6 @@
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/gemm.h"
-#include "kernels/simd/interleave_rows.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

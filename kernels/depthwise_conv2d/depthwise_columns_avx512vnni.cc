@@ -7,7 +7,7 @@
 // brought into that order once per block of channels.
 #include <immintrin.h>
 
-#include "kernels/depthwise_conv2d/depthwise_narrow_avx512vnni.h"
+#include "kernels/depthwise_conv2d/depthwise_channels_avx512vnni.h"
 #include "kernels/simd/gemm_avx512vnni.h"
 
 namespace qplan::depthwise_columns_avx512vnni {

@@ -8,8 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
-#include "kernels/depthwise_conv2d/depthwise_expand_scalar.h"
-#include "kernels/depthwise_conv2d/depthwise_plain_rows_scalar.h"
+#include "kernels/depthwise_conv2d/depthwise_rows_scalar.h"
 #include "kernels/depthwise_conv2d/depthwise_taps.h"
 #include "kernels/scalar/outputs.h"
 

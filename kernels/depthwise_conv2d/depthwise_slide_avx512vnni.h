@@ -214,7 +214,7 @@ struct Way {
   Slide single_row;
 };
 
-// What depthwise_halves_avx512vnni.h leaves. SignBiases are worth a function of their own where many layers
+// What depthwise_channels_avx512vnni.h leaves. SignBiases are worth a function of their own where many layers
 // pass.
 template <uint32_t kStride, uint32_t kGroups>
 Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {

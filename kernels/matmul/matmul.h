@@ -10,7 +10,6 @@
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/schedule.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -54,7 +53,7 @@ struct FullyConnectedArgs {
   Dtype output_dtype = Dtype::kOther;  // uint8 or int8, int32 under ACC32; int16 where the input is
   uint8_t int16_groups = 0;            // kernels/layout.h
   uint16_t weights_layout = 0;         // layouts.def
-  uint64_t schedule = 0;               // kernels/schedule.h
+  uint64_t schedule = 0;               // kernels/variant.h
 };
 
 // Knobs of the vector variants: rows of a work item, and its blocks of 16 channels.

@@ -436,7 +436,6 @@ struct SignedEpilogue {
 
 #define QPLAN_SIMD_GEMM "kernels/simd/gemm_avx512vnni.h"
 #define QPLAN_SIMD_ROWS "kernels/simd/rows_avx512vnni.h"
-#define QPLAN_SIMD_INTERLEAVE_ROWS "kernels/simd/interleave_rows_avx512vnni.h"
 
 #include "kernels/simd/simd.h"  // what all have in common, over these names
 

@@ -276,7 +276,7 @@ __attribute__((always_inline)) inline void add_two_taps(const uint8_t* const (&r
   sums.template add_pair<0>(weights, both);
 }
 
-// sums: DotSums, or ProvenSums (proven_dots_neon.h) where taps are not paired.
+// sums: DotSums, or ProvenSums (tiles_neon.h) where taps are not paired.
 template <bool kPairsTaps, uint32_t kRows, typename Sums>
 __attribute__((always_inline)) inline void add_dots(const Gemm& g, const uint8_t* const (&rows)[kRows],
                                                     const DotStart& start, Sums& sums) {

@@ -15,8 +15,7 @@
 // the vocabulary that only the part in its place reads:
 //
 //   QPLAN_SIMD_TILES                    tiles: sums_blocks and gemm_blocks
-//   QPLAN_SIMD_ROW_SUMS                 row_sums
-//   QPLAN_SIMD_ROWS                     copy_run, and list_rows for conv2d
+//   QPLAN_SIMD_ROWS                     row_sums, copy_run, RowInterleave, and list_rows for conv2d
 //   QPLAN_SIMD_GEMM                     the whole product
 //
 // QPLAN_SIMD_EIGHTS: its tiles multiply weights in groups of eight bytes, too.
@@ -230,10 +229,10 @@ inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   gemm_blocks(g, first_block, end_block);
 }
 
-#if defined(QPLAN_SIMD_ROW_SUMS)
+#if defined(QPLAN_SIMD_ROWS)
 }  // namespace
 }  // namespace qplan
-#include QPLAN_SIMD_ROW_SUMS
+#include QPLAN_SIMD_ROWS
 namespace qplan {
 namespace {
 #else
@@ -260,15 +259,6 @@ inline void row_sums(const Gemm& g, int32_t factor, int32_t* sums) {
   }
 }
 
-#endif
-
-#if defined(QPLAN_SIMD_ROWS)
-}  // namespace
-}  // namespace qplan
-#include QPLAN_SIMD_ROWS
-namespace qplan {
-namespace {
-#else
 // to[i] = from[i] ^ sign_bias.
 inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sign_bias) {
   const VecI32 sign_biases = set_bytes(sign_bias);
@@ -283,6 +273,33 @@ inline void copy_run(uint8_t* to, const uint8_t* from, size_t count, uint8_t sig
   for (; i + kBytes <= count; i += kBytes) store_ints(to + i, bit_xor(load_ints(from + i), sign_biases));
   for (; i < count; ++i) to[i] = from[i] ^ sign_bias;
 }
+
+// Interleaves rows of pixels, side by side, into contiguous columns, by plain loads and stores:
+// to[(x * num_rows + y) * pixel_bytes + i] = byte x * pixel_bytes + i of row y. A column has at most 16
+// bytes. Up to 64 bytes after a row are read, and as many are written after the columns.
+class RowInterleave {
+ public:
+  RowInterleave(uint32_t num_rows, uint32_t pixel_bytes) : num_rows_(num_rows), pixel_bytes_(pixel_bytes) {}
+
+  void interleave(const uint8_t* first_row, size_t pitch, size_t columns, uint8_t* to) const {
+    pixel_bytes_ <= 4 ? interleave_by<4>(first_row, pitch, columns, to)
+                      : interleave_by<16>(first_row, pitch, columns, to);
+  }
+
+ private:
+  // Pixels of kBytes, or fewer: what is too much is written over by the next one.
+  template <uint32_t kBytes>
+  void interleave_by(const uint8_t* first_row, size_t pitch, size_t columns, uint8_t* to) const {
+    for (size_t x = 0; x < columns; ++x) {
+      const uint8_t* from = first_row + x * pixel_bytes_;
+      for (uint32_t y = 0; y < num_rows_; ++y, from += pitch, to += pixel_bytes_) {
+        __builtin_memcpy(to, from, kBytes);
+      }
+    }
+  }
+
+  uint32_t num_rows_, pixel_bytes_;
+};
 #endif
 
 inline void fill(uint8_t* to, uint8_t value, size_t count) {

@@ -8,11 +8,9 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
-#include "kernels/simd/gemm_half_avx512vnni.h"
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
 #include "kernels/simd/gemm_stream_avx512vnni.h"
-#include "kernels/simd/row_sums_avx512vnni.h"
 #include "kernels/simd/rows_avx512vnni.h"
 
 namespace qplan {

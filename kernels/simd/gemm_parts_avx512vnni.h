@@ -9,7 +9,7 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
-#include "kernels/simd/row_sums_avx512vnni.h"
+#include "kernels/simd/rows_avx512vnni.h"
 
 namespace qplan {
 namespace {

@@ -507,8 +507,6 @@ inline bool takes_centred(Dtype dtype) {
 
 // ---- dot products (kernels/simd/gemm.h) ----
 
-#define QPLAN_SIMD_ROW_SUMS "kernels/simd/row_sums_neon.h"
-#define QPLAN_SIMD_INTERLEAVE_ROWS "kernels/simd/interleave_rows_neon.h"
 #define QPLAN_SIMD_ROWS "kernels/simd/rows_neon.h"
 
 inline void store_halves(uint8_t* to, size_t stride, VecI32 bytes, uint32_t count, uint32_t rows) {

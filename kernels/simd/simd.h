@@ -24,8 +24,8 @@
 //                            inlined
 //   takes_centred            which zero points layers take; with QPLAN_SIMD_OWN_CENTRED
 //   kDot..., dot_*           dot products of groups of four bytes (kernels/simd/gemm.h). In their place:
-//                            QPLAN_SIMD_TILES, QPLAN_SIMD_ROW_SUMS or QPLAN_SIMD_GEMM, headers of its own
-//                            tiles, sums of rows, or whole product
+//                            QPLAN_SIMD_TILES, QPLAN_SIMD_ROWS or QPLAN_SIMD_GEMM, headers of its own tiles,
+//                            rows, or whole product
 //   QPLAN_SIMD_EIGHTS        that product takes weights in groups of eight bytes, too
 // An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
 // is compiled with an instruction set's flags.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/conv2d/conv2d_taps.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/family.h"
 #include "tests/kernels/evex/evexvnni.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "format/plan_generated.h"
-#include "kernels/conv2d/conv2d_taps.h"
+#include "kernels/conv2d/conv2d.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
 #include "src/runtime/bind/family.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/conv2d/conv2d_taps.h"
+#include "kernels/conv2d/conv2d.h"
 #include "qplan/qplan.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/shape.h"
@@ -56,7 +56,7 @@ GroupMerge merge_groups(uint16_t layout, uint64_t num_o, uint64_t groups, uint64
   return merge;
 }
 
-// What kernels/conv2d/conv2d_taps.h asks of a convolution. groups: after merge_groups.
+// What kernels/conv2d/conv2d.h asks of a convolution. groups: after merge_groups.
 Conv2dArgs geometry_args(const layer::QuantizedLayer& layer, uint64_t groups) {
   const layer::Geometry& g = layer.geometry;
   Conv2dArgs args;
