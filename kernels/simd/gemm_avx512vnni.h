@@ -8,6 +8,7 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
+#include "kernels/simd/gemm_fours_avx512vnni.h"
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
 #include "kernels/simd/gemm_stream_avx512vnni.h"
@@ -95,6 +96,9 @@ inline uint32_t run_tile_rows512(const Gemm& g) {
 // ones have no registers for where they are.
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
+  if constexpr (kHasFours512<Epilogue> && !Rows<1>::kAreEven && kBlocks == 1) {
+    if (is_fours_product512(g, first_block * 16)) return gemm_fours512<Epilogue>(g, first_block);
+  }
   if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && kBlocks == 1) {
     if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kSignBias>(g, first_block);
   }
