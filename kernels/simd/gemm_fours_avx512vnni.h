@@ -90,7 +90,7 @@ class FoursSum512 {
     for (uint32_t j = 1; j < 4; ++j) spread_[j] = _mm512_add_epi32(spread_[j - 1], next);
   }
 
-  // Of channels 4 j to 4 j + 3.
+  // What is stored of channels 4 j to 4 j + 3.
   __attribute__((always_inline)) __m512i sums(__m512i outputs, const uint8_t* four_rows, uint32_t j) const {
     const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(outputs, output_.clamp_min), output_.clamp_max);
     const __m512 output = _mm512_cvtepi32_ps(_mm512_add_epi32(clamped, output_.zero_point));
