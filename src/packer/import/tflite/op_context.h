@@ -281,12 +281,12 @@ ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
 // The axes that input 1 names, of `data`.
 ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
 
-// An operator of the caller's (op_custom.cc); null if none has that name.
+// An operator of the caller's (op_opaque.cc); null if none has that name.
 const qplan_custom_operator* find_custom(std::span<const qplan_custom_operator* const> operators,
                                          std::string_view name);
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);
 
-// A program of Arm's compiler, custom operator `ethos-u` (op_ethosu.cc).
+// A program of Arm's compiler, custom operator `ethos-u` (op_opaque.cc).
 void import_ethosu(OpContext& op);
 
 // TANH of 8 bits (op_table.cc).
