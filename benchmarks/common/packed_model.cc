@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/pipeline/pipeline.h"
 
 namespace qplan::benchmarks {

@@ -12,9 +12,9 @@
 #include <xtensor/xstrided_view.hpp>
 
 #include "src/packer/ir/module.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/elements.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::testing {
 

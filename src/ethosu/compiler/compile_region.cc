@@ -8,7 +8,7 @@
 #include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/opaque.h"
+#include "src/packer/op/attributes.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

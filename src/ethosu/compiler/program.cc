@@ -8,7 +8,7 @@
 #include "src/ethosu/isa/stream.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/opaque.h"
+#include "src/packer/op/attributes.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -6,8 +6,8 @@
 #include "kernels/numeric/fixed_point.h"
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::ethosu::compiler {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/module.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::layer {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "src/packer/error.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

@@ -10,9 +10,9 @@
 #include "kernels/numeric/wide_functions.h"
 #include "src/base/checked.h"
 #include "src/packer/error.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/elements.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

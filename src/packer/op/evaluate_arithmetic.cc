@@ -6,10 +6,10 @@
 #include <type_traits>
 
 #include "src/packer/error.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/elements.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "src/base/checked.h"
 #include "src/packer/ir/types.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

@@ -1,11 +1,10 @@
-#include "src/packer/op/opaque.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "format/container.h"
 #include "qplan/custom_operator.h"
 #include "src/packer/ir/json.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/infer.h"
 
 namespace qplan::op {

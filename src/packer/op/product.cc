@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

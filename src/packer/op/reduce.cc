@@ -2,8 +2,8 @@
 // nn.global_avg_pool2d), reductions over axes (qnn.mean, mean, argmax), and image.resize2d.
 #include <algorithm>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/infer.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::op {
 namespace {

@@ -1,8 +1,7 @@
-#include "src/packer/op/shape.h"
-
 #include <algorithm>
 
 #include "src/base/checked.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
 

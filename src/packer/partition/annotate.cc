@@ -5,8 +5,8 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/opaque.h"
 #include "src/packer/partition/stages.h"
 #include "src/packer/pattern/pattern.h"
 

@@ -2,8 +2,8 @@
 #include <functional>
 #include <unordered_map>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"

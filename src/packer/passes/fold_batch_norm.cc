@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 

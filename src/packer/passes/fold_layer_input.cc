@@ -1,6 +1,6 @@
 // What a layer has to know of its input enters the layer: padding in front of it, and the input's zero point.
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 #include "src/packer/pattern/rebuild.h"

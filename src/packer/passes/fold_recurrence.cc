@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/recurrence.h"
 #include "src/packer/passes/rewrite_pass.h"

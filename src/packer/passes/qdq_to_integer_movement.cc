@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 

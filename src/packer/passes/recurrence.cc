@@ -4,8 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::passes {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {

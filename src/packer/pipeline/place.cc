@@ -3,7 +3,7 @@
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/opaque.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/pipeline/pipeline.h"
 #include "src/packer/pipeline/stages.h"
 #include "src/packer/target/external/external.h"

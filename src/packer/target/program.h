@@ -15,7 +15,7 @@
 #include "format/plan_generated.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/ir/types.h"
-#include "src/packer/op/opaque.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/region.h"
 #include "src/packer/target/target.h"

@@ -7,8 +7,8 @@
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/pattern/rebuild.h"
 #include "src/packer/target/profile.h"
 

@@ -3,8 +3,8 @@
 
 #include "src/packer/error.h"
 #include "src/packer/ir/types.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/text/parser.h"
 #include "src/packer/text/syntax.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "src/packer/error.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 
 namespace qplan::op::op_def_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "tests/packer/op/operator_examples.h"
 
 namespace qplan::op::properties_test {

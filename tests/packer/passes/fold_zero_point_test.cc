@@ -1,7 +1,7 @@
 #include <random>
 
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::passes_test::fold_zero_point_test {

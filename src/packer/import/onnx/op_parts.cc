@@ -6,8 +6,8 @@
 #include "src/base/checked.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::onnx {
 namespace {

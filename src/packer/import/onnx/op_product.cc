@@ -4,8 +4,8 @@
 
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/elements.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::onnx {
 

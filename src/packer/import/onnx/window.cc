@@ -6,7 +6,7 @@
 #include "src/base/checked.h"
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 
 namespace qplan::onnx {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "src/packer/import/pytorch/op_context.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::pt {
 namespace {

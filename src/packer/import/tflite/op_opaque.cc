@@ -14,7 +14,7 @@
 #include "src/packer/import/import.h"
 #include "src/packer/import/tflite/op_context.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/opaque.h"
+#include "src/packer/op/attributes.h"
 
 namespace qplan::tfl {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "src/base/checked.h"
 #include "src/packer/import/tflite/op_context.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/elements.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::tfl {
 namespace {

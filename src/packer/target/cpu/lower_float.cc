@@ -11,8 +11,8 @@
 #include "kernels/float/float.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {

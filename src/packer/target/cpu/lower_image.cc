@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {

@@ -6,7 +6,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "qplan/qplan.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
 

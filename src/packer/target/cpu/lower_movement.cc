@@ -7,7 +7,7 @@
 #include "kernels/movement/movement.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {

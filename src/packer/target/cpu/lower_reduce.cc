@@ -10,7 +10,7 @@
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {

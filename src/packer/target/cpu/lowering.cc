@@ -9,9 +9,8 @@
 #include "format/plan_view.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/opaque.h"
-#include "src/packer/op/shape.h"
 
 namespace qplan::target::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
-#include "src/packer/op/shape.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/target/cpu/lowering.h"
 #include "src/packer/target/cpu/prove.h"
 

@@ -9,8 +9,8 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
+#include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/op/shape.h"
 #include "src/packer/target/external/external.h"
 
 namespace qplan::target::external {
