@@ -9,9 +9,9 @@
 #include "qplan/signature.h"
 #include "src/base/error.h"
 #include "src/base/sha256.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/session.h"
 #include "src/runtime/structs.h"
-#include "src/runtime/work.h"
 
 using qplan::Error;
 using qplan::format::count_of;

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "format/table_fields.h"
 #include "format/verify.h"
 #include "src/base/checked.h"
 #include "src/base/sha256.h"

@@ -6,7 +6,6 @@
 
 #include "format/plan_generated.h"
 #include "format/plan_view.h"
-#include "format/table_fields.h"
 #include "src/base/error.h"
 
 namespace qplan::format {

@@ -142,7 +142,7 @@ bool is_in_place(const DepthwiseConv2dArgs& a) { return a.input != nullptr && a.
 template <typename In, typename Out>
 void run_layout(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, void* scratch) {
   if constexpr (sizeof(Out) == 1) {
-    // Only windows of this layout are computed in place (src/runtime/bind/depthwise_conv2d.cc).
+    // Only windows of this layout are computed in place (src/runtime/bind/conv2d.cc).
     if (is_in_place(a)) {
       return run_images_in_place<In, Out, kLayout_hwo16>(a, begin, end, static_cast<In*>(scratch));
     }

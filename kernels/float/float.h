@@ -9,7 +9,7 @@
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/wide_functions.h"
-#include "kernels/pool2d/pool2d.h"
+#include "kernels/spatial/spatial.h"
 #include "kernels/variant.h"
 
 namespace qplan {
@@ -130,7 +130,7 @@ static inline float float_rare_function(FloatUnary function, float x, float p) {
 // What float_mean makes of the elements. The numbers are those of format/plan.fbs.
 enum class FloatReduction : uint8_t { kMean, kSum, kMaximum, kMinimum, kProduct };
 
-// Ranges that bind has checked: those of Pool2dArgs (kernels/pool2d/pool2d.h).
+// Ranges that bind has checked: those of Pool2dArgs (kernels/spatial/spatial.h).
 struct FloatPool2dArgs {
   const float* input = nullptr;  // [batch, input_h, input_w, channels]
   float* output = nullptr;       // [batch, output_h, output_w, channels]

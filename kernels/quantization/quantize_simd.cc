@@ -1,8 +1,8 @@
 // From float32 to 8 bits by vectors: quantize, and dynamic_quantize with dynamic_dequantize, its way back.
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/quantization/quantization.h"
-#include "kernels/simd/dynamic_rows.h"
 #include "kernels/simd/float_functions.h"
+#include "kernels/simd/float_rows.h"
 #include "kernels/simd/simd.h"
 
 namespace qplan {

@@ -6,7 +6,6 @@
 #include "kernels/quantization/quantization.h"
 #include "kernels/recurrent/lstm_cell.h"
 #include "kernels/recurrent/recurrent.h"
-#include "kernels/simd/dynamic_rows.h"
 #include "kernels/simd/float_functions.h"
 #include "kernels/simd/float_rows.h"
 #include "kernels/simd/gemm.h"

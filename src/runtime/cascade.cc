@@ -2,7 +2,7 @@
 // layer, each by the variant that its own family chooses.
 #include "src/runtime/cascade.h"
 
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
 #include "kernels/elementwise/add.h"

@@ -1,9 +1,9 @@
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/bind/layer.h"
 #include "src/runtime/cascade.h"
 #include "src/runtime/session.h"
-#include "src/runtime/work.h"
 
 namespace qplan {
 namespace {

@@ -1,11 +1,11 @@
 // What session init checks and open() cannot: the flow of data through one function, and every step by its
 // kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors; besides, a family
 // reads the constants that act as parameters, which steps may share: about what one invoke reads.
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "src/base/checked.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 #include "src/runtime/session.h"
-#include "src/runtime/work.h"
 
 namespace qplan {
 namespace {

@@ -1,8 +1,8 @@
-#include "src/runtime/work.h"
-
+// How much a plan computes, and what errors say about its steps (bind/family.h).
 #include "format/container.h"
 #include "src/base/checked.h"
 #include "src/base/error.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
 namespace {

@@ -19,7 +19,7 @@ GOOGLETEST = "/usr/src/googletest/googletest"
 # Headers without code of the machine that installed them.
 HEADERS = ("xtensor", "xtl")
 TESTS = ("scalar/mve_test.cc", "elementwise/add_test.cc", "elementwise/mul_test.cc", "elementwise/lut8_test.cc", "reduction/mean_test.cc",
-         "reduction/mean_f32e_test.cc", "pool2d/pool2d_test.cc", "pool2d/avg_pool2d_f32e_test.cc")
+         "reduction/mean_f32e_test.cc", "spatial/pool2d_test.cc", "spatial/avg_pool2d_f32e_test.cc")
 # newlib has no threads, no folders and no second process.
 TEST_OPTIONS = ["-std=gnu++20", "-O1", "-D_GNU_SOURCE", "-D_POSIX_PATH_MAX=256", "-DGTEST_HAS_PTHREAD=0",
                 "-DGTEST_HAS_DEATH_TEST=0", "-DGTEST_HAS_STREAM_REDIRECTION=0", "-DGTEST_HAS_POSIX_RE=0"]

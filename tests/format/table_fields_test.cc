@@ -1,10 +1,10 @@
-#include "format/table_fields.h"
-
 #include <dlpack/dlpack.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "format/plan_view.h"
 
 namespace qplan::testing::table_fields_test {
 namespace {

@@ -10,8 +10,8 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/movement/movement.h"
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/spatial/spatial.h"
 #include "src/packer/emit/emit.h"
 #include "src/runtime/cascade.h"
 

@@ -8,7 +8,7 @@
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
-#include "src/runtime/work.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::inspect {
 namespace {

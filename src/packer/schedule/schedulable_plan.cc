@@ -7,7 +7,7 @@
 #include "src/base/sha256.h"
 #include "src/packer/error.h"
 #include "src/packer/schedule/schedule.h"
-#include "src/runtime/work.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan::schedule {
 namespace {

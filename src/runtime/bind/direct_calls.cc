@@ -7,8 +7,8 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/movement/movement.h"
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/spatial/spatial.h"
 
 namespace qplan {
 

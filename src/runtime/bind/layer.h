@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/elementwise/add.h"
 #include "src/runtime/bind/family.h"

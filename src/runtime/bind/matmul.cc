@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "kernels/layout.h"
 #include "src/runtime/bind/broadcast.h"
 #include "src/runtime/bind/family.h"

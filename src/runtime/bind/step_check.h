@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "format/container.h"
-#include "format/table_fields.h"
+#include "format/plan_view.h"
 #include "kernels/layout.h"
 #include "kernels/numeric/dtype.h"
 #include "kernels/numeric/requantize.h"

@@ -1,11 +1,10 @@
-#include "src/runtime/bind/step_view.h"
-
 #include <dlpack/dlpack.h>
 
 #include <new>
 
 #include "format/container.h"
-#include "format/table_fields.h"
+#include "format/plan_view.h"
+#include "src/runtime/bind/family.h"
 
 namespace qplan {
 

@@ -11,12 +11,11 @@
 #include "kernels/float/float.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/movement/movement.h"
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/quantization/quantization.h"
 #include "kernels/recurrent/recurrent.h"
 #include "kernels/reduction/reduction.h"
-#include "kernels/resize_bilinear/resize_bilinear.h"
 #include "kernels/softmax/softmax.h"
+#include "kernels/spatial/spatial.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/variants.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/reduction/reduction.h"
+#include "kernels/spatial/spatial.h"
 #include "src/packer/error.h"
 #include "src/vta/compiler/layers/layers.h"
 #include "tests/vta/compiler/unit_simulate.h"

@@ -2,9 +2,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/resize_bilinear/resize_bilinear.h"
-#include "kernels/resize_bilinear/sixteenths.h"
 #include "kernels/simd/simd.h"
+#include "kernels/spatial/sixteenths.h"
+#include "kernels/spatial/spatial.h"
 
 namespace qplan {
 namespace {

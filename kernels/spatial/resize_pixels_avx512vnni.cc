@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/resize_bilinear/resize_bilinear.h"
-#include "kernels/resize_bilinear/sixteenths.h"
+#include "kernels/spatial/sixteenths.h"
+#include "kernels/spatial/spatial.h"
 
 namespace qplan::resize_pixels_avx512vnni {
 namespace {

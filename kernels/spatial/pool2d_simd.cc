@@ -1,7 +1,7 @@
 // avg_pool2d and max_pool2d, a vector of channels at a time.
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/simd/channel_sums.h"
 #include "kernels/simd/simd.h"
+#include "kernels/spatial/spatial.h"
 
 namespace qplan {
 namespace {

@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/pool2d/pool2d.h"
 #include "kernels/simd/bytes_mve.h"
+#include "kernels/spatial/spatial.h"
 
 // avg_pool2d is made of sums of four channels. A quotient is the high half of a product with the inverse of
 // the count in 30 binary places, which is exact for the sums that windows of so few elements have.

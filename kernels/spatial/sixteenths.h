@@ -1,11 +1,11 @@
 // The axes of resize_bilinear between sixteenths. Internal linkage only: ISA files include this.
-#ifndef QPLAN_KERNELS_RESIZE_BILINEAR_SIXTEENTHS_H_
-#define QPLAN_KERNELS_RESIZE_BILINEAR_SIXTEENTHS_H_
+#ifndef QPLAN_KERNELS_SPATIAL_SIXTEENTHS_H_
+#define QPLAN_KERNELS_SPATIAL_SIXTEENTHS_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/resize_bilinear/resize_bilinear.h"
+#include "kernels/spatial/spatial.h"
 
 namespace qplan {
 namespace {
@@ -98,4 +98,4 @@ inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
 }  // namespace
 }  // namespace qplan
 
-#endif  // QPLAN_KERNELS_RESIZE_BILINEAR_SIXTEENTHS_H_
+#endif  // QPLAN_KERNELS_SPATIAL_SIXTEENTHS_H_

@@ -1,10 +1,9 @@
 // Every variant of avg_pool2d and max_pool2d against a walk over all taps in rational arithmetic.
-#include "kernels/pool2d/pool2d.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "kernels/spatial/spatial.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"

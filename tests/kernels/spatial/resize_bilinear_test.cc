@@ -1,12 +1,11 @@
 // Every variant of resize_bilinear: the integer rule exactly in rationals, the float rule against its own
 // statement in float32, both near the real interpolation.
-#include "kernels/resize_bilinear/resize_bilinear.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/spatial/spatial.h"
 #include "src/runtime/bind/family.h"
 #include "tests/support/exact_requantize.h"
 #include "tests/support/nd.h"
