@@ -1,5 +1,3 @@
-#include "src/packer/memory/lifetimes.h"
-
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -7,6 +5,7 @@
 
 #include "format/memory_layout.h"
 #include "format/plan_view.h"
+#include "src/packer/memory/arena.h"
 
 namespace qplan::memory {
 namespace {

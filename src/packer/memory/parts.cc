@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "format/memory_layout.h"
-#include "src/packer/memory/lifetimes.h"
+#include "src/packer/memory/arena.h"
 
 namespace qplan::memory {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/random.h"
-#include "src/packer/memory/lifetimes.h"
+#include "src/packer/memory/arena.h"
 
 namespace qplan::memory {
 namespace {

@@ -8,7 +8,7 @@
 #include "src/base/checked.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
-#include "src/packer/memory/lifetimes.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/schedule/fuse.h"
 #include "src/packer/schedule/schedule.h"
 #include "src/runtime/bind/family.h"

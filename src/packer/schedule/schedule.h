@@ -18,7 +18,7 @@
 #include "src/packer/aligned_bytes.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/json.h"
-#include "src/packer/memory/lifetimes.h"
+#include "src/packer/memory/arena.h"
 #include "src/packer/target/profile.h"
 #include "src/packer/target/program.h"
 #include "src/runtime/bind/family.h"

@@ -1,5 +1,3 @@
-#include "src/packer/memory/lifetimes.h"
-
 #include <gtest/gtest.h>
 
 #include "src/packer/memory/arena.h"

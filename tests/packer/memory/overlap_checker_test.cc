@@ -5,7 +5,6 @@
 
 #include "src/packer/error.h"
 #include "src/packer/memory/arena.h"
-#include "src/packer/memory/lifetimes.h"
 
 namespace qplan::memory::overlap_checker_test {
 namespace {

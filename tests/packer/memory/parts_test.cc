@@ -6,7 +6,6 @@
 #include <set>
 
 #include "src/packer/memory/arena.h"
-#include "src/packer/memory/lifetimes.h"
 #include "tests/support/random.h"
 
 namespace qplan::memory::parts_test {

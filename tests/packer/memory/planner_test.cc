@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "src/packer/memory/arena.h"
-#include "src/packer/memory/lifetimes.h"
 #include "tests/support/sanitizers.h"
 
 namespace qplan::memory::planner_test {
