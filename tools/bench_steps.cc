@@ -7,9 +7,9 @@
 
 #include "qplan/host.h"
 #include "src/base/listing.h"
+#include "tools/command.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -14,7 +14,6 @@
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -5,10 +5,8 @@
 #include "tools/check.h"
 #include "tools/command.h"
 #include "tools/files.h"
-#include "tools/input.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -11,7 +11,6 @@
 #include "tools/command.h"
 #include "tools/reports.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

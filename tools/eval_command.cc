@@ -17,12 +17,10 @@
 #include "qplan/host.h"
 #include "tools/command.h"
 #include "tools/files.h"
-#include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

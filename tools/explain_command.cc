@@ -17,7 +17,6 @@
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/session.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/image_decoder.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools {
 namespace {

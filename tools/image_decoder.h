@@ -47,7 +47,7 @@ class DecoderBudget {
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
-// Longest side in pixels: input.h's kMaxImageSide.
+// Longest side in pixels: tensor.h's kMaxImageSide.
 #define STBI_MAX_DIMENSIONS 16384
 #define STBI_MALLOC(bytes) qplan::tools::decoder_allocate(bytes)
 #define STBI_REALLOC(memory, bytes) qplan::tools::decoder_reallocate(memory, bytes)

@@ -11,7 +11,6 @@
 #include "tools/command.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/input.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

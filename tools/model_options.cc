@@ -8,10 +8,8 @@
 #include "qplan/host.h"
 #include "tools/command.h"
 #include "tools/files.h"
-#include "tools/input.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

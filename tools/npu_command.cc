@@ -19,7 +19,6 @@
 #include "tools/model_options.h"
 #include "tools/npu.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -16,7 +16,6 @@
 #include "tools/model_options.h"
 #include "tools/npu.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -13,9 +13,7 @@
 
 #include "tools/check.h"
 #include "tools/command.h"
-#include "tools/input.h"
 #include "tools/tensor.h"
-#include "tools/words.h"
 
 extern char** environ;
 

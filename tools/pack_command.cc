@@ -14,7 +14,6 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

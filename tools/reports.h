@@ -1,5 +1,5 @@
-// What commands learn of a plan and of the machine that runs it, and print about them: inspect, pack, import,
-// explain, report, bench.
+// What commands learn of a plan and of the machine that runs it, and print about them or keep: inspect, pack,
+// import, explain, report, bench, tune.
 #ifndef QPLAN_TOOLS_REPORTS_H_
 #define QPLAN_TOOLS_REPORTS_H_
 
@@ -14,9 +14,9 @@
 #include "qplan/host.h"
 #include "qplan/qplan.h"
 #include "tools/files.h"
-#include "tools/input.h"
 #include "tools/model_options.h"
 #include "tools/session.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools {
 
@@ -56,7 +56,7 @@ std::string ir_summary(const std::string& relay);
 // ...]}
 nlohmann::ordered_json cpu_explain_json(const PlanFile& plan, const std::string& custom_operators);
 
-// ---- plan_facts.cc: what several commands take from a plan's JSON, and the metadata that they use where
+// ---- reports.cc: what several commands take from a plan's JSON, and the metadata that they use where
 // their options say nothing
 
 // As `inspect --json` prints it.
@@ -153,8 +153,8 @@ std::string steps_text(const StepReport& report);
 nlohmann::ordered_json steps_json(const StepReport& report);
 std::string steps_csv(const StepReport& report);
 
-// ---- machine.cc: what a measurement must know of the machine: whether it had time, and what it can do at
-// most
+// ---- reports.cc too: what a measurement must know of the machine: whether it had time, and what it can do
+// at most
 
 // Whether the machine had time for a measurement.
 struct MachineLoad {
@@ -246,6 +246,45 @@ class BenchTrace {
   std::vector<Span> runs_, step_spans_;
   std::vector<std::vector<Span>> workers_;  // a worker writes its own list alone
 };
+
+// ---- tune.cc: the log of what `qplan tune` measured, and --calibrate
+
+// The file that `qplan tune` appends to. docs/schedules.md has the format of its lines.
+class TuningLog {
+ public:
+  // The file is made with the first line. Failure where it could not be, or cannot be appended to.
+  explicit TuningLog(std::string path);
+  ~TuningLog();
+  TuningLog(const TuningLog&) = delete;
+  TuningLog& operator=(const TuningLog&) = delete;
+
+  // The previous lines of a regular file, except those that are not JSON objects.
+  [[nodiscard]] std::vector<nlohmann::json> lines() const;
+
+  // Whole lines, each with its line feed. Failure with the system's reason; a regular file then holds what it
+  // did before, and one that this call made is removed.
+  void append(const std::string& lines);
+
+ private:
+  [[noreturn]] void fail(int reason) const;
+
+  std::string path_;
+  int fd_ = -1;
+};
+
+// qplan tune --calibrate: what this machine takes for work of each kind, as a target file. docs/placement.md.
+
+struct CalibrateOptions {
+  ModelOptions model;
+  PlacementOptions placement;
+  SessionOptions session;
+  std::vector<std::string> more;  // plans and models beside the model
+  std::string file;
+  double budget_s = 20;
+};
+
+// Measures the steps, prints how near the estimates come, writes the file. UsageError, Failure.
+void calibrate(const CalibrateOptions& options);
 
 }  // namespace qplan::tools
 

@@ -7,7 +7,6 @@
 
 #include "tools/command.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -9,7 +9,6 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

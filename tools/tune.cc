@@ -1,5 +1,3 @@
-#include "tools/tune.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +19,6 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/reports.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

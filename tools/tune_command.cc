@@ -1,5 +1,5 @@
 // qplan tune: measures on this machine which schedules of a plan's steps are fastest (docs/schedules.md), or
-// what work of each kind takes (tune.h).
+// what work of each kind takes (tune.cc).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -17,8 +17,6 @@
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/session.h"
-#include "tools/tune.h"
-#include "tools/words.h"
 
 namespace qplan::tools {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tools/command.h"
 #include "tools/image_decoder.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools::image_test {
 namespace {

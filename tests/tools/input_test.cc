@@ -1,5 +1,3 @@
-#include "tools/input.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools::input_test {
 namespace {

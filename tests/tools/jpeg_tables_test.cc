@@ -4,7 +4,7 @@
 
 #include "tools/command.h"
 #include "tools/image_decoder.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools::jpeg_tables_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/command.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::tools::npy_test {
 namespace {

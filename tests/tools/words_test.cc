@@ -1,10 +1,9 @@
-#include "tools/words.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "src/base/listing.h"
+#include "tools/command.h"
 
 namespace qplan::tools::words_test {
 namespace {

@@ -9,7 +9,7 @@
 #include "tests/fuzz/mutators/numbers.h"
 #include "tools/command.h"
 #include "tools/image_decoder.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/mutators/tokens.h"
 #include "tools/command.h"
-#include "tools/input.h"
+#include "tools/tensor.h"
 
 namespace qplan::fuzz {
 namespace {
