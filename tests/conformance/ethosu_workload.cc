@@ -5,7 +5,7 @@
 #include <random>
 #include <span>
 
-#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/architecture.h"
 #include "src/packer/partition/partition.h"
 #include "src/packer/pipeline/pipeline.h"

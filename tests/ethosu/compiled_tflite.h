@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/blob.h"
 #include "src/packer/inspect/inspect.h"
 #include "tests/models/model_session.h"

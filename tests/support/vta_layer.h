@@ -9,7 +9,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/vta/compiler/layers/layers.h"
-#include "src/vta/compiler/streams/gemm.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {

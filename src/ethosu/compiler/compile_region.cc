@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "src/ethosu/compiler/region.h"
-#include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"

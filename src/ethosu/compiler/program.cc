@@ -3,7 +3,6 @@
 #include <iterator>
 #include <map>
 
-#include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/stream.h"
 #include "src/packer/error.h"

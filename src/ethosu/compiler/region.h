@@ -13,7 +13,6 @@
 #include <variant>
 #include <vector>
 
-#include "src/ethosu/compiler/stream_writer.h"
 #include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/blob.h"
 

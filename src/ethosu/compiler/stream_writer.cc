@@ -1,12 +1,9 @@
-#include "src/ethosu/compiler/stream_writer.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
 
-#include "src/ethosu/isa/cost.h"
-#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu::compiler {

@@ -1,6 +1,4 @@
-#include "src/ethosu/isa/cost.h"
-
-#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu {
 namespace {

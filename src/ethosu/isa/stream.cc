@@ -1,8 +1,5 @@
 #include "src/ethosu/isa/stream.h"
 
-#include "src/ethosu/isa/cost.h"
-#include "src/ethosu/isa/kernel.h"
-
 namespace qplan::ethosu {
 namespace {
 

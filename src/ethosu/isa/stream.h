@@ -1,17 +1,255 @@
-// The operations of a command stream together: what they read and write, which of them may be unfinished at a
-// time, from which the waits and the BLOCKDEP follow that a stream needs, and the check of a whole stream.
+// The operations of a command stream, kernels and transfers: how registers state them, what they take of the
+// memory on the chip and of time, and what a stream as a whole must keep so that they follow each other
+// safely.
 #ifndef QPLAN_SRC_ETHOSU_ISA_STREAM_H_
 #define QPLAN_SRC_ETHOSU_ISA_STREAM_H_
 
 #include <stdint.h>
 
 #include "src/ethosu/isa/architecture.h"
-#include "src/ethosu/isa/cost.h"
-#include "src/ethosu/isa/kernel.h"
 
 namespace qplan::ethosu {
 
-// ---- what operations read and write, and which of them may be unfinished
+// ---- what the registers say when an operation starts: a kernel or a transfer as a struct
+
+// Registers as SET commands left them. They keep their values between operations; nothing relies on the
+// values after a reset.
+class Registers {
+ public:
+  void set(const Command& command);
+  bool is_set(Cmd0 code) const { return (set0_[code / 32] >> code % 32 & 1) != 0; }
+  bool is_set(Cmd1 code) const { return (set1_[code / 32] >> code % 32 & 1) != 0; }
+  uint32_t get(Cmd0 code) const { return values0_[code]; }
+  int32_t get_signed(Cmd0 code) const { return static_cast<int16_t>(values0_[code]); }
+  uint64_t address(Cmd1 code) const { return values1_[code] | uint64_t{high1_[code] & 0xffu} << 32; }
+  uint32_t payload(Cmd1 code) const { return values1_[code]; }
+  uint32_t parameter(Cmd1 code) const { return high1_[code]; }
+
+ private:
+  uint16_t values0_[kNumCmd0] = {};
+  uint32_t values1_[kNumCmd1] = {};
+  uint16_t high1_[kNumCmd1] = {};
+  uint32_t set0_[kNumCmd0 / 32] = {};
+  uint32_t set1_[kNumCmd1 / 32] = {};
+};
+
+// A feature map in a region. Addresses are offsets into the region.
+struct FeatureMap {
+  uint32_t h = 1, w = 1, d = 1;
+  uint32_t region = 0;
+  bool is_signed = false;
+  bool is_nhcwb16 = false;
+  uint32_t bits = 8;
+  int32_t zero_point = 0;
+  // Tiles: columns of the left ones, rows of the upper left and the upper right one.
+  uint32_t width0 = 1, height0 = 1, height1 = 1;
+  uint64_t base[4] = {};
+  uint64_t stride_x = 0, stride_y = 0, stride_c = 0;
+
+  uint32_t element_bytes() const { return bits / 8; }
+  uint64_t elements() const { return uint64_t{h} * w * d; }
+  uint64_t address(uint32_t y, uint32_t x, uint32_t c) const {
+    uint32_t tile = 0, top = height0;
+    if (x >= width0) x -= width0, tile = 1, top = height1;
+    if (y >= top) y -= top, tile += 2;
+    const uint64_t row = base[tile] + y * stride_y;
+    if (!is_nhcwb16) return row + x * stride_x + uint64_t{c} * element_bytes();
+    return row + c / 16 * stride_c + (uint64_t{16} * x + c % 16) * element_bytes();
+  }
+};
+
+struct ByteRange {
+  uint32_t region = 0;
+  uint64_t begin = 0, bytes = 0;
+};
+// Bounds of the bytes of a feature map's tiles; returns how many there are (at most 4). Bytes between rows
+// that another map uses lie within them.
+uint32_t tile_ranges(const FeatureMap& map, ByteRange ranges[4]);
+
+enum class KernelKind : uint8_t { kConv, kDepthwise, kPool, kElementwise };
+enum class Rounding : uint8_t { kDouble = 0, kTruncate = 1, kNatural = 2 };
+enum class Upscale : uint8_t { kNone = 0, kNearest = 1, kZeros = 2 };
+
+struct Scale {
+  uint32_t multiplier = 1;
+  uint32_t shift = 0;
+};
+
+struct Kernel {
+  KernelKind kind = KernelKind::kConv;
+  PoolMode pool = PoolMode::kMax;
+  ElementwiseMode elementwise = ElementwiseMode::kAdd;
+  FeatureMap ifm, ifm2, ofm;
+
+  // ---- the window: all but elementwise kernels
+  uint32_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  uint32_t window_h = 1, window_w = 1;  // dilated
+  uint32_t stride_y = 1, stride_x = 1;
+  uint32_t dilation_y = 1, dilation_x = 1;
+  Upscale upscale = Upscale::kNone;
+  bool is_part_kernel_first = false;
+
+  // ---- weights and scales, of each core
+  uint32_t cores = 1;
+  ByteRange weights[2], scales[2];
+
+  // ---- elementwise
+  bool has_ifm2 = false, has_scalar = false, ifm2_is_first = false;
+  bool broadcast_h = false, broadcast_w = false, broadcast_c = false;
+  int32_t scalar = 0;
+  uint32_t scale_mode = 0;  // 0: both operands, 1: the first, 2: the second is scaled
+  Scale opa, opb;
+
+  // ---- output
+  bool has_scale = false;  // OFM_SCALE
+  Scale ofm_scale;
+  Rounding rounding = Rounding::kDouble;
+  bool is_acc40 = false;
+  uint32_t activation = 0, clip = 0;
+  int32_t min = 0, max = 0;
+
+  // ---- blocks and SHRAM
+  uint32_t block_h = 1, block_w = 1, block_d = 1;
+  uint32_t ib_end = 0, ab_start = 0, ifm2_ib_start = 0;
+  uint32_t blockdep = 0;
+
+  bool uses_table() const { return activation >= 16; }
+  uint32_t table() const { return activation - 16; }
+  bool is_convolution() const { return kind == KernelKind::kConv || kind == KernelKind::kDepthwise; }
+  // Taps along an axis: the window is dilated.
+  uint32_t taps_h() const { return (window_h - 1) / dilation_y + 1; }
+  uint32_t taps_w() const { return (window_w - 1) / dilation_x + 1; }
+  uint32_t blocks() const {
+    return ceil_div(ofm.h, block_h) * ceil_div(ofm.w, block_w) * ceil_div(ofm.d, block_d);
+  }
+};
+
+// The kernel that an operation starts, with the limits of the architecture checked.
+[[nodiscard]] Problem read_kernel(const Config& config, const Registers& registers, const Command& operation,
+                                  Kernel* kernel);
+
+struct Transfer {
+  ByteRange from;
+  bool to_shram = false;
+  ByteRange to;  // to_shram: an address of SHRAM
+};
+[[nodiscard]] Problem read_transfer(const Config& config, const Registers& registers, Transfer* transfer);
+
+// ---- what operations take (cost.cc). Cycles are estimates, from a model of kernels, transfers and memories,
+// and of how they overlap. The model agrees with the estimates of Arm's compiler, not with measurements of
+// silicon.
+
+// ---- blocks and SHRAM: how much of the memory on the chip a kernel needs for its block
+
+// Rows, columns and channels of the input that a block of the output needs at a time.
+struct IfmBlock {
+  uint32_t h = 1, w = 1, d = 1;
+  uint64_t elements() const { return uint64_t{h} * w * d; }
+};
+IfmBlock ifm_block(const Config& config, const Kernel& kernel);
+
+struct ShramUse {
+  uint32_t ifm_banks = 0, acc_banks = 0;
+  uint32_t top = 0;  // the first bank that the kernel leaves alone
+  // The registers' values; fits: they do not overlap.
+  uint32_t ib_end = 0, ab_start = 0, ifm2_ib_start = 0;
+  bool fits = false;
+};
+// kernel: everything but its SHRAM registers.
+ShramUse shram_use(const Config& config, const Kernel& kernel);
+// That the kernel's registers are those values.
+[[nodiscard]] Problem check_shram(const Config& config, const Kernel& kernel);
+
+// The accumulators that a kernel uses: 40 bits for scaled 16-bit input.
+bool needs_acc40(const Kernel& kernel);
+
+// ---- work
+
+// Elements that a kernel reads for its outputs, each as often as it is read, and bytes of its weights; at
+// most UINT64_MAX.
+uint64_t kernel_elements(const Kernel& kernel);
+// Multiply-accumulates of a convolution; 0 for other kernels.
+uint64_t kernel_macs(const Kernel& kernel);
+
+// ---- lower bounds, for memories that keep up with the device. Blobs declare their sum, which loaders
+// compare: no release may count more.
+uint64_t kernel_cycles(const Config& config, const Kernel& kernel);
+uint64_t transfer_cycles(const Config& config, uint64_t bytes);
+
+// ---- with the memories that the regions are in
+enum class MemoryClass : uint8_t { kSram = 0, kDram = 1, kFlash = 2 };
+constexpr uint32_t kNumMemoryClasses = 3;
+struct Memories {
+  MemoryClass of[kMaxRegions];
+};
+// Constants (region 0) in flash, on a U65 in DRAM; everything else in SRAM.
+Memories default_memories(const Config& config);
+
+struct OperationCost {
+  uint64_t compute = 0;                     // of the device, which waits for parts of blocks
+  uint64_t access[kNumMemoryClasses] = {};  // in which a memory is busy
+
+  // All of it overlaps.
+  uint64_t cycles() const;
+  // DRAM and flash are at the interface that the device has for slow memory.
+  uint64_t slow_cycles() const {
+    return access[static_cast<uint32_t>(MemoryClass::kDram)] +
+           access[static_cast<uint32_t>(MemoryClass::kFlash)];
+  }
+};
+OperationCost operation_cost(const Config& config, const Memories& memories, const Kernel& kernel);
+OperationCost operation_cost(const Config& config, const Memories& memories, const Transfer& transfer);
+
+// When operations start and end: one queue of kernels, one of transfers, a reader that waits, and the slow
+// memory, which serves operations in the order of the stream.
+class TimeLine {
+ public:
+  explicit TimeLine(const Config& config) : max_dmas_(max_unfinished_dmas(config)) {}
+  void start_kernel(uint64_t cycles, uint64_t slow_cycles = 0) {
+    start(&kernels_, kMaxUnfinishedKernels, cycles, slow_cycles);
+  }
+  void start_transfer(uint64_t cycles, uint64_t slow_cycles = 0) {
+    start(&transfers_, max_dmas_, cycles, slow_cycles);
+  }
+  void start_kernel(const OperationCost& cost) { start_kernel(cost.cycles(), cost.slow_cycles()); }
+  void start_transfer(const OperationCost& cost) { start_transfer(cost.cycles(), cost.slow_cycles()); }
+  // Until at most n are unfinished.
+  void wait_kernels(uint32_t n) { wait(kernels_, n); }
+  void wait_transfers(uint32_t n) { wait(transfers_, n); }
+  // When the last operation ends.
+  uint64_t cycles() const {
+    const uint64_t k = kernels_.ends[0], t = transfers_.ends[0];
+    const uint64_t last = k > t ? k : t;
+    return last > now_ ? last : now_;
+  }
+
+ private:
+  // Ends of the last operations, the last one first.
+  struct Queue {
+    uint64_t ends[4] = {};
+  };
+  void wait(const Queue& queue, uint32_t n) {
+    if (n < 4 && queue.ends[n] > now_) now_ = queue.ends[n];
+  }
+  void start(Queue* queue, uint32_t at_most, uint64_t cycles, uint64_t slow_cycles) {
+    wait(*queue, at_most - 1);
+    const uint64_t begin = queue->ends[0] > now_ ? queue->ends[0] : now_;
+    uint64_t end = begin + cycles;
+    if (slow_cycles > 0) {
+      slow_end_ = (slow_end_ > begin ? slow_end_ : begin) + slow_cycles;
+      if (slow_end_ > end) end = slow_end_;
+    }
+    for (uint32_t i = 3; i > 0; --i) queue->ends[i] = queue->ends[i - 1];
+    queue->ends[0] = end;
+  }
+
+  uint32_t max_dmas_;
+  Queue kernels_, transfers_;
+  uint64_t now_ = 0, slow_end_ = 0;
+};
+
+// ---- what operations read and write, and which of them may be unfinished at a time, from which the waits
+// follow that a stream needs (stream.cc)
 
 bool overlap(const ByteRange& a, const ByteRange& b);
 

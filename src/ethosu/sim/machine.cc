@@ -4,8 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "src/ethosu/isa/cost.h"
-#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu::sim {
 // ---- the memory

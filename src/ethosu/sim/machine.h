@@ -15,8 +15,7 @@
 
 #include "qplan/npu_driver.h"
 #include "src/ethosu/isa/architecture.h"
-#include "src/ethosu/isa/cost.h"
-#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu::sim {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 #include "tests/ethosu/driver/core_device.h"
 #include "tests/support/buffer.h"
 

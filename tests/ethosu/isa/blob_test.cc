@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 
 namespace qplan::ethosu {
 namespace {

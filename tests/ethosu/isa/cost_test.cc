@@ -1,7 +1,7 @@
 // What memories add to the estimate of a kernel, worked out by hand.
-#include "src/ethosu/isa/cost.h"
-
 #include <gtest/gtest.h>
+
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/ethosu/isa/architecture.h"
-#include "src/ethosu/isa/kernel.h"
+#include "src/ethosu/isa/stream.h"
 
 namespace qplan::ethosu {
 namespace {

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <optional>
 
-#include "src/ethosu/compiler/stream_writer.h"
+#include "src/ethosu/compiler/target.h"
 #include "src/ethosu/isa/stream.h"
 #include "tests/ethosu/compiled_model.h"
 

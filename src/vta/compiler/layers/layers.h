@@ -17,7 +17,6 @@
 #include "src/packer/layer/quantized_layer.h"
 #include "src/packer/target/target.h"
 #include "src/vta/compiler/streams/alu_steps.h"
-#include "src/vta/compiler/streams/gemm.h"
 #include "src/vta/compiler/streams/stream.h"
 
 namespace qplan::vta::compiler {
