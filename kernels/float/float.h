@@ -8,7 +8,6 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numeric/float_functions.h"
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/spatial/spatial.h"
 #include "kernels/variant.h"
 

@@ -4,7 +4,6 @@
 
 #include "kernels/numeric/gemm.h"
 #include "kernels/quantization/quantization.h"
-#include "kernels/recurrent/lstm_cell.h"
 #include "kernels/recurrent/recurrent.h"
 #include "kernels/simd/float_functions.h"
 #include "kernels/simd/float_rows.h"

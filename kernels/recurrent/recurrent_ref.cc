@@ -4,7 +4,6 @@
 #include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/quantization/quantization.h"
-#include "kernels/recurrent/lstm_cell.h"
 #include "kernels/recurrent/recurrent.h"
 
 namespace qplan {

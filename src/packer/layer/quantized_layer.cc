@@ -4,7 +4,7 @@
 #include <bit>
 #include <variant>
 
-#include "kernels/numeric/wide_functions.h"
+#include "kernels/numeric/float_functions.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/infer.h"

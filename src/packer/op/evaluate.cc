@@ -7,7 +7,7 @@
 #include <xtensor/xmanipulation.hpp>
 #include <xtensor/xstrided_view.hpp>
 
-#include "kernels/numeric/wide_functions.h"
+#include "kernels/numeric/float_functions.h"
 #include "src/base/checked.h"
 #include "src/packer/error.h"
 #include "src/packer/op/attributes.h"
@@ -287,7 +287,7 @@ double exp_less_one_function(double x) {
   return std::fabs(x) <= 0.5 ? expm1_series(x) : exp_function(x) - 1.0;
 }
 
-// kernels/numeric/wide_functions.h has the same reduction.
+// kernels/numeric/float_functions.h has the same reduction.
 double sine_function(double x, uint32_t quarters) {
   constexpr double kTwoOverPi = 0.63661977236758134308;
   constexpr double kHigh = 0x1.921fb544p+0, kMiddle = 0x1.0b4611a6p-34, kLow = 2.0222662487959506e-21;

@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/fixed_point.h"
+#include "kernels/numeric/float_functions.h"
 #include "tests/support/random.h"
 
 namespace qplan::logistic_test {

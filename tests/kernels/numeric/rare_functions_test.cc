@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/numeric/float_functions.h"
-#include "kernels/numeric/wide_functions.h"
 #include "tests/support/random.h"
 
 namespace qplan::rare_functions_test {

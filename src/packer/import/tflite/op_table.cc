@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/numeric/fixed_point.h"
+#include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
 

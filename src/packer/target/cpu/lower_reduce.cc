@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/wide_functions.h"
 #include "kernels/reduction/reduction.h"
 #include "kernels/softmax/softmax.h"
 #include "src/packer/ir/cat.h"

@@ -1,8 +1,8 @@
 // Functions of one 8-bit value, and compositions of them: family lut8. The table is what the operators' own
 // arithmetic gives for each of the 256 values.
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
-#include "kernels/numeric/wide_functions.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/target/cpu/lowering.h"
 
