@@ -6,7 +6,7 @@
 //   prepare.cc    init's check of every step, choice of variants
 //   execute.cc    the loop over steps
 //   bindings.cc   inputs and outputs: view, bind, write, read
-//   work.cc       how much the plan computes (bind/family.h)
+//   bind/         steps, their kernel families and how much they compute (bind/family.h)
 //   regions.cc    steps that run on devices: their records, and when they run where (npu.h)
 #ifndef QPLAN_SRC_RUNTIME_SESSION_H_
 #define QPLAN_SRC_RUNTIME_SESSION_H_

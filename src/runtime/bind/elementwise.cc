@@ -1,5 +1,5 @@
 // Kernel argument binding of elementwise kernels: mul, div, maximum, minimum, prelu, compare and select;
-// add.cc has add and sub, lut.cc tables.
+// add.cc has add and sub, lookup.cc tables.
 #include "kernels/elementwise/elementwise.h"
 
 #include "src/runtime/bind/broadcast.h"

@@ -1,4 +1,4 @@
-// Kernel argument binding of copy, concat, split, pad and transpose, which move elements; gather.cc has
+// Kernel argument binding of copy, concat, split, pad and transpose, which move elements; lookup.cc has
 // gather.
 #include "kernels/movement/movement.h"
 
