@@ -21,7 +21,6 @@
 #include "src/packer/ir/module.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/pattern.h"
-#include "src/packer/pattern/rebuild.h"
 #include "src/packer/pipeline/pipeline.h"
 
 // ---- the objects of the handles that callbacks of a qplan_user_pass get ----

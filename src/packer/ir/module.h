@@ -1,7 +1,7 @@
 // The IR of a model: functions of flat bodies. A function is a list of nodes in topological order; a node
 // calls an operator (op/) or another function of the module on earlier values; values are parameters,
 // constants or results. Bodies only grow: a pass that changes something builds a new function from the old
-// one (pattern/rebuild.h), so no iterator, operand or index of the old one can go stale. Nothing here
+// one (pattern/pattern.h), so no iterator, operand or index of the old one can go stale. Nothing here
 // recurses over depth.
 #ifndef QPLAN_SRC_PACKER_IR_MODULE_H_
 #define QPLAN_SRC_PACKER_IR_MODULE_H_

@@ -11,7 +11,7 @@
 
 #include "src/packer/ir/module.h"
 #include "src/packer/partition/partition.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/target/target.h"
 
 namespace qplan::partition {

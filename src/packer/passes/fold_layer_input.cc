@@ -3,7 +3,7 @@
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 
 namespace qplan::passes {
 

@@ -16,7 +16,7 @@
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/recurrence.h"
 #include "src/packer/passes/rewrite_pass.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 
 namespace qplan::passes {
 namespace {

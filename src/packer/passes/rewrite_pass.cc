@@ -10,7 +10,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 
 namespace qplan::passes {
 namespace {

@@ -18,7 +18,6 @@
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/pattern.h"
-#include "src/packer/pattern/rebuild.h"
 
 namespace qplan::passes {
 

@@ -4,7 +4,6 @@
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/pattern/pattern.h"
-#include "src/packer/pattern/rebuild.h"
 
 namespace qplan::pattern {
 namespace {
@@ -70,7 +69,7 @@ std::string why_not(const Rewrite& rewrite, const ir::Function& function, ir::Va
              why.empty() ? "the rewrite does not change it" : why);
 }
 
-// The function that is rebuilt (rebuild.h).
+// The function that is rebuilt (Rebuild).
 namespace {
 
 std::vector<ir::ValueId> ids(const std::vector<PostValue>& values) {

@@ -9,7 +9,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/target/profile.h"
 
 namespace qplan::target {

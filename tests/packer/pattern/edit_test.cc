@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/packer/error.h"
-#include "src/packer/pattern/rebuild.h"
+#include "src/packer/pattern/pattern.h"
 #include "tests/packer/passes/pass_test_support.h"
 
 namespace qplan::pattern::edit_test {

@@ -1,10 +1,9 @@
-#include "src/packer/pattern/rebuild.h"
-
 #include <gtest/gtest.h>
 
 #include <type_traits>
 
 #include "src/packer/error.h"
+#include "src/packer/pattern/pattern.h"
 #include "src/packer/text/text.h"
 
 namespace qplan::pattern::rebuild_test {
