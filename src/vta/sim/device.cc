@@ -1,5 +1,5 @@
-// Buffers, programs, counters: what a device does while nothing runs. jobs.cc has the queue.
-// One open device: what it answers to calls, and which operators it takes.
+// One open device while nothing runs: its buffers, programs and counters, and which operators it takes.
+// jobs.cc has the queue.
 #include "src/vta/sim/device.h"
 
 #include <algorithm>
