@@ -1,18 +1,16 @@
-// Glue of the families of kernels/spatial/spatial.h.
-#include "kernels/spatial/spatial.h"
-
+// Glue of avg_pool2d and max_pool2d: the same parameters, checked alike.
 #include <float.h>
 #include <stddef.h>
 
 #include "format/plan_view.h"
+#include "kernels/spatial/spatial.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {
 namespace {
 
-// avg_pool2d and max_pool2d have the same parameters, checked alike.
-bool check_pool(const StepCheck& check, const StepView& step) {
+bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_Pool2dParams)) return false;
   Shape input;
   Shape output;
@@ -51,7 +49,7 @@ bool check_average(const StepCheck& check, const format::Pool2dParams& params, D
   return check.fail() << "input_scale / output_scale is not finite";
 }
 
-void fill_pool(const StepView& step, const format::TableFields& params, Pool2dArgs& args) {
+void fill(const StepView& step, const format::TableFields& params, Pool2dArgs& args) {
   using Params = format::Pool2dParams;
   const int64_t *from = step.input_extents(0), *to = step.output_extents(0);
   args.dtype = step.input_dtype(0);
@@ -70,13 +68,13 @@ void fill_pool(const StepView& step, const format::TableFields& params, Pool2dAr
 qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
   const StepCheck check(step, "avg_pool2d", error);
   if (checked) {
-    if (!check_pool(check, step)) return check.status();
+    if (!check_step(check, step)) return check.status();
     const auto& params = check.params_as<format::Pool2dParams>();
     if (!check_average(check, params, step.input_dtype(0))) return check.status();
   }
   using Params = format::Pool2dParams;
   const format::TableFields params(step.step->params());
-  fill_pool(step, params, args);
+  fill(step, params, args);
   args.contract = static_cast<Contract>(params.scalar<uint8_t>(Params::VT_CONTRACT));
   args.input_scale = params.scalar<float>(Params::VT_INPUT_SCALE);
   args.output_scale = params.scalar<float>(Params::VT_OUTPUT_SCALE);
@@ -88,12 +86,12 @@ qplan_status bind_avg(const StepView& step, bool checked, Pool2dArgs& args, Erro
 
 qplan_status bind_max(const StepView& step, bool checked, Pool2dArgs& args, Error* error) {
   const StepCheck check(step, "max_pool2d", error);
-  if (checked && !check_pool(check, step)) return check.status();
-  fill_pool(step, format::TableFields(step.step->params()), args);
+  if (checked && !check_step(check, step)) return check.status();
+  fill(step, format::TableFields(step.step->params()), args);
   return QPLAN_OK;
 }
 
-uint64_t pool_work(const Pool2dArgs& args) {
+uint64_t work(const Pool2dArgs& args) {
   // A window is looked at as far as there are inputs.
   const uint32_t window_h = args.pool_h < args.input_h ? args.pool_h : args.input_h;
   const uint32_t window_w = args.pool_w < args.input_w ? args.pool_w : args.input_w;
@@ -111,92 +109,13 @@ constexpr KernelVariant kMaxReference[] = {
 
 }  // namespace
 
-constexpr KernelFamily kAvgPool2dFamily = make_family<Pool2dArgs, bind_avg, never_in_place, pool_work>(
-    kKernel_avg_pool2d, "avg_pool2d", kAvgVariants);
+constexpr KernelFamily kAvgPool2dFamily =
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgVariants);
 constexpr KernelFamily kAvgPool2dFamilyReference =
-    make_family<Pool2dArgs, bind_avg, never_in_place, pool_work>(kKernel_avg_pool2d, "avg_pool2d",
-                                                                 kAvgReference);
-constexpr KernelFamily kMaxPool2dFamily = make_family<Pool2dArgs, bind_max, never_in_place, pool_work>(
-    kKernel_max_pool2d, "max_pool2d", kMaxVariants);
+    make_family<Pool2dArgs, bind_avg, never_in_place, work>(kKernel_avg_pool2d, "avg_pool2d", kAvgReference);
+constexpr KernelFamily kMaxPool2dFamily =
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxVariants);
 constexpr KernelFamily kMaxPool2dFamilyReference =
-    make_family<Pool2dArgs, bind_max, never_in_place, pool_work>(kKernel_max_pool2d, "max_pool2d",
-                                                                 kMaxReference);
-
-namespace {
-
-static_assert(static_cast<int>(ResizeRounding::kFloat) == format::ResizeRule_TFL_FLOAT &&
-                  static_cast<int>(ResizeRounding::kInteger) == format::ResizeRule_TFL_INTEGER,
-              "the plan's numbers");
-
-bool check_resize(const StepCheck& check, const StepView& step) {
-  if (!check.arity(1, 1) || !check.params(format::KernelParams_ResizeBilinearParams)) return false;
-  const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
-  if (params.rule() > format::ResizeRule_MAX) {
-    return check.fail(QPLAN_KERNEL_MISSING)
-           << "rule " << static_cast<uint32_t>(params.rule()) << " is unknown to this runtime; update it";
-  }
-  if (params.align_corners() && params.half_pixel_centers()) {
-    return check.fail() << "align_corners and half_pixel_centers exclude each other";
-  }
-  const uint32_t dtypes = params.rule() == format::ResizeRule_TFL_FLOAT ? dtype_bit(Dtype::kU8) : kDtypesU8S8;
-  Shape input;
-  Shape output;
-  if (!check.input(0, "input", dtypes, 4, &input) ||
-      !check.output(0, "output", dtype_bit(step.input(0).dtype), 4, &output)) {
-    return false;
-  }
-  if (output[0] != input[0] || output[3] != input[3]) {
-    return check.fail_output(0, "output") << "has batch " << output[0] << " and " << output[3]
-                                          << " channels, expected " << input[0] << " and " << input[3];
-  }
-  constexpr int64_t kMax = ResizeBilinearArgs::kMaxExtent;
-  return check.range("input height", input[1], 1, kMax) && check.range("input width", input[2], 1, kMax) &&
-         check.range("output height", output[1], 1, kMax) &&
-         check.range("output width", output[2], 1, kMax) &&
-         check.range("batch * output height", int64_t{output[0]} * output[1], 1, INT32_MAX);
-}
-
-qplan_status bind_resize(const StepView& step, bool checked, ResizeBilinearArgs& args, Error* error) {
-  const StepCheck check(step, "resize_bilinear", error);
-  if (checked && !check_resize(check, step)) return check.status();
-  const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
-  const Shape input = shape_of(step.input(0));
-  const Shape output = shape_of(step.output(0));
-  args.dtype = step.input(0).dtype;
-  args.rule = static_cast<ResizeRounding>(params.rule());
-  args.align_corners = params.align_corners();
-  args.half_pixel_centers = params.half_pixel_centers();
-  args.input = step.input_data(0);
-  args.output = step.output_data(0);
-  args.batch = input[0];
-  args.input_h = input[1];
-  args.input_w = input[2];
-  args.channels = input[3];
-  args.output_h = output[1];
-  args.output_w = output[2];
-  return QPLAN_OK;
-}
-
-uint64_t resize_work(const ResizeBilinearArgs& args) {
-  constexpr uint64_t kNeighbours = 4;
-  return saturating_product(kNeighbours, args.batch, args.output_h, args.output_w, args.channels);
-}
-
-constexpr KernelVariant kResizeVariants[] = {
-#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ResizeBilinearArgs, name, isa),
-    QPLAN_RESIZE_BILINEAR_VARIANTS
-#undef QPLAN_VARIANT
-};
-constexpr KernelVariant kResizeReference[] = {
-    QPLAN_VARIANT_ROW(ResizeBilinearArgs, resize_bilinear_ref, QPLAN_ISA_REFERENCE)};
-
-}  // namespace
-
-constexpr KernelFamily kResizeBilinearFamily =
-    make_family<ResizeBilinearArgs, bind_resize, never_in_place, resize_work>(
-        kKernel_resize_bilinear, "resize_bilinear", kResizeVariants);
-constexpr KernelFamily kResizeBilinearFamilyReference =
-    make_family<ResizeBilinearArgs, bind_resize, never_in_place, resize_work>(
-        kKernel_resize_bilinear, "resize_bilinear", kResizeReference);
+    make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxReference);
 
 }  // namespace qplan
