@@ -214,7 +214,7 @@ std::string unknown_command(const CLI::App& app, const std::string& word) {
 }
 
 // The commands that the words begin with, and the first word after them that is not a command but is where
-// one is expected ("" where there is none).
+// one is expected ("" if the words end there).
 std::pair<const CLI::App*, std::string> find_command(const CLI::App& app,
                                                      const std::vector<std::string>& words) {
   const CLI::App* at = &app;

@@ -135,7 +135,7 @@ std::string joined(const std::vector<std::string>& words);
 std::vector<std::string> split_lines(const std::string& text);
 
 // The one of the names that the word was meant to be: at most two letters wrong, swapped, missing or too many
-// (one, in words of up to three letters); "" where there is none.
+// (one, in words of up to three letters); "" if no name is so near.
 std::string nearest(const std::string& word, const std::vector<std::string>& names);
 
 // Receivers for the library's qplan_write_fn.

@@ -25,7 +25,8 @@ constexpr char kWhatToDo[] =
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxQuotedBytes = 120;
 
-// Length of the well-formed UTF-8 sequence (RFC 3629) at the beginning of text, 0 when there is none.
+// Length of the well-formed UTF-8 sequence (RFC 3629) at the beginning of text; 0 if it begins with no such
+// sequence.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

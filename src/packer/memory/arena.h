@@ -124,7 +124,7 @@ struct Lifetimes {
 
 // Whether the step's output may be computed in the bytes of the step's input.
 using InPlaceQuery = std::function<bool(uint32_t step, uint32_t output, uint32_t input)>;
-// The offset of the smaller tensor in the other at which the step need not copy it; nullopt: there is none.
+// The offset of the smaller tensor in the other at which the step need not copy it; nullopt if it must.
 using PartOffsetQuery =
     std::function<std::optional<uint64_t>(uint32_t step, uint32_t output, uint32_t input)>;
 

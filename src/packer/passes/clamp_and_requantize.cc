@@ -182,7 +182,7 @@ const char* identity_reason(Rebuild& r, PreNode node) {
 bool rewrite_clip(Rebuild& r, PreNode node, PassContext& context) {
   const ir::DType dtype = r.pre().type(node.result()).dtype;
   const Bounds old = bounds_of(node);
-  // Float clamps lower differently; the range of 64 bits is none that doubles hold.
+  // Clamps of floats lower differently, and a double cannot hold every bound of 64 bits.
   if (dtype.is_float() || dtype.bits > 32) return false;
   const Bounds whole{static_cast<double>(dtype.min()), static_cast<double>(dtype.max())};
   // Bounds that keep nothing of the dtype are left to whoever executes them.

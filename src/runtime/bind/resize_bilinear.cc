@@ -1,3 +1,4 @@
+// Glue of resize_bilinear.
 #include "kernels/spatial/spatial.h"
 #include "src/runtime/bind/family.h"
 #include "src/runtime/bind/step_check.h"

@@ -29,7 +29,7 @@ void copy_out(const T& from, T* to) {
   }
 }
 
-// The bytes of a packed row-major tensor; false when it is none that a buffer can be made for.
+// The bytes of a packed row-major tensor; false if no buffer can be made for it.
 bool layout_of(const DLTensor& tensor, qplan_npu_layout* layout) {
   if (tensor.ndim < 0 || tensor.ndim > QPLAN_NPU_MAX_DIMS || (tensor.ndim > 0 && tensor.shape == nullptr))
     return false;

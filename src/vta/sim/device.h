@@ -97,7 +97,7 @@ class Device {
   uint64_t now_ns() const;
   qplan_npu_status make_buffer(const qplan_npu_buffer_request& request, uint8_t* imported, uint64_t* handle);
   bool bind(const qplan_npu_submit& submit, Job* job, std::string* error);
-  // Takes from the queue the next job that may start; null: there is none. mutex_ is held.
+  // Takes from the queue the next job that may start; null if no job may. mutex_ is held.
   JobPtr next_job();
   void work();
   void run(const JobPtr& job);

@@ -284,7 +284,7 @@ Value batched(const OpContext& op, const Value& a, const Value& b, const Dense& 
 using Matmul = std::function<Value(const Value& a, const Value& b)>;
 
 // MatMul: a vector counts as a row [1, k] or a column [k, 1], whose axis is not in the result. matmul: null
-// where there is none.
+// if only `dense` can multiply them.
 Value product(const OpContext& op, const Value& a, const Value& b, const Dense& dense,
               const Matmul& matmul = nullptr) {
   const size_t rank_a = op.shape(a).size(), rank_b = op.shape(b).size();

@@ -105,7 +105,7 @@ class ScriptFile {
   ScriptFile(std::string_view text, size_t max_tokens);
   size_t num_tokens() const { return tokens_.size(); }
 
-  // A function of the file (class_name empty) or a method; null when there is none. Parsed when first asked
+  // A function of the file (class_name empty) or a method; null if it does not exist. Parsed when first asked
   // for.
   const FunctionBody* find(std::string_view class_name, std::string_view function);
 
@@ -132,7 +132,7 @@ class Archive {
   ValueTable& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
   Ref module() const { return module_; }      // an Object
-  Ref constant(std::string_view name) const;  // "c12"; PackError where there is none
+  Ref constant(std::string_view name) const;  // "c12"; PackError if it does not exist
   bool is_frozen() const { return frozen_; }  // the module holds no parameters and no other modules
 
   // "__torch__.torch.nn.functional.relu6", and method "forward" of class "__torch__.Net"; null where the

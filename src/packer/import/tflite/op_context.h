@@ -167,7 +167,7 @@ class OpContext {
   const TensorInfo& input(size_t i) const;
   const TensorInfo* optional_input(size_t i) const;  // null: absent
   const TensorInfo& output(size_t i = 0) const;
-  // A tensor that only describes a value inside the operator; null: there is none.
+  // A tensor that only describes a value inside the operator; null if the model has none.
   const TensorInfo* intermediate(size_t i) const;
   // The options table; null when the operator has none, or another kind.
   template <typename Options>
