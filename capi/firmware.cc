@@ -46,7 +46,7 @@ int32_t init_in_areas(const qplan_firmware_model* model, const qplan_firmware_me
 
 }  // namespace
 
-extern const uint32_t qplan_firmware_kernels_2 = 1;
+extern const uint32_t qplan_firmware_kernels_3 = 1;
 
 int32_t qplan_firmware_init(const qplan_firmware_model* model, void* memory, size_t size) {
   const qplan_firmware_memory only = {memory, size};

@@ -33,6 +33,8 @@ const char* refusal_text(Refusal refusal) {
       return "it does not compute with this input zero point";
     case Refusal::kWeightsZeroPoint:
       return "it does not compute with this weights zero point";
+    case Refusal::kWeightRests:
+      return "it does not add rests of weights";
     case Refusal::kGroups:
       return "the channels of a group are not whole blocks of 16";
     case Refusal::kWindow:

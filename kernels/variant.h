@@ -56,6 +56,7 @@ enum class Refusal : uint8_t {
   kLayout,
   kInputZeroPoint,
   kWeightsZeroPoint,
+  kWeightRests,
   kGroups,
   kWindow,
   kAxes,

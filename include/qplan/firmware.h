@@ -56,8 +56,8 @@ typedef struct qplan_firmware_memory {
   void* base;
   size_t size; /* bytes */
 } qplan_firmware_memory;
-/* The same of a plan for several memory areas: one memory for each, in the plan's order, as qplan_session_init
- * takes them. The first has the session. */
+/* The same of a plan for several memory areas: one memory for each, in the plan's order, as
+ * qplan_session_init takes them. The first has the session. */
 int32_t qplan_firmware_init_in_areas(const qplan_firmware_model* model, const qplan_firmware_memory* memories,
                                      uint32_t num_memories);
 /* The same of a plan that has constants copied into its memories, where init succeeds: one memory or more. */
@@ -81,7 +81,7 @@ void* qplan_firmware_tensor(void* memory, int is_output, uint32_t index);
 /* ---- direct calls of kernels (--aot) ---- */
 /* Defined by libraries whose kernels read the arguments that this version of `qplan emit-c` writes: another
  * library does not link. */
-extern const uint32_t qplan_firmware_kernels_2;
+extern const uint32_t qplan_firmware_kernels_3;
 
 /* ---- inputs and outputs as floats, with the scale and the zero point that the model's header states ---- */
 /* value / scale, rounded half away from zero, plus the zero point, clamped to [low, high]; the zero point for

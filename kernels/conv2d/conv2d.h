@@ -26,6 +26,11 @@
 //
 // or, with residual_is_a, of the two the other way round.
 //
+// A weight that is no int8 is one of the weights and a rest: weights[o,ky,kx,i] above is that and the rest of
+// each WeightRest whose channel is o and whose k is (ky * kernel_w + kx) * I + i. They stand after the
+// entries of bias, three int32 each. (Of weights that are uint8, less their zero point, nearly all are int8.
+// With rests for the others, no kernel has to subtract weights_zero_point * the sum of a window.)
+//
 // Weights are in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
 // hwo16, o4k4 and o4h4. Taps are followed by zeros where layout_needs_zeros says so. bias, multiplier, shift
 // and scale have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset
@@ -43,6 +48,8 @@
 #include "kernels/variant.h"
 
 namespace qplan {
+
+constexpr uint32_t kMaxWeightRests = 4;
 
 // Ranges that bind has checked: every extent is in [1, 2^31); y * stride_h + ky * dilation_h and pad_top are
 // below 2^31, so that positions and their differences fit int32 (horizontally too); groups divides input_c
@@ -88,11 +95,22 @@ struct Conv2dArgs {
   uint64_t schedule = 0;               // kernels/variant.h
   bool has_wide_bias = false;          // int16 only: bias and accumulators are int64
   uint8_t int16_groups = 0;            // kernels/layout.h
+  uint8_t num_weight_rests = 0;        // at most kMaxWeightRests; with layouts of 16 channels only
   bool has_residual = false;           // what these three are for; not with int16
   const void* residual = nullptr;      // as the output
   bool residual_is_a = false;
   AddFormula residual_sum;
 };
+
+struct WeightRest {
+  uint32_t channel;
+  uint32_t k;
+  int32_t rest;  // int8
+};
+static inline WeightRest weight_rest(const Conv2dArgs& a, uint32_t i) {
+  const int32_t* from = a.bias + layout_channels(a.weights_layout, a.output_c) + 3 * i;
+  return {static_cast<uint32_t>(from[0]), static_cast<uint32_t>(from[1]), from[2]};
+}
 
 // Knobs of the vector variants: output pixels of a block; groups into which a block's output channels are
 // divided, each a work item; 1: all blocks of a group before the next group.

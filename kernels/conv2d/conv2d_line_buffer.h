@@ -213,6 +213,19 @@ inline Refusal line_buffer_accepts(const Conv2dArgs& a, bool makes_sums, bool ta
   return line_buffer_fits(a, line_buffer) ? Refusal::kNone : Refusal::kTooLarge;
 }
 
+// Where byte k of a window, in the order [kernel_h, kernel_w, channels], is in its taps.
+struct TapByte {
+  uint32_t tap, at;
+};
+inline TapByte tap_byte(const Conv2dArgs& a, uint32_t k) {
+  const uint32_t row = a.kernel_w * a.input_c;
+  if (rows_are_interleaved(a)) {
+    return {0, (k % row / a.input_c * a.kernel_h + k / row) * a.input_c + k % a.input_c};
+  }
+  const uint32_t tap_bytes = taps_are_rows(a) ? row : a.input_c;
+  return {k / tap_bytes, k % tap_bytes};
+}
+
 // The parts of the scratch memory.
 struct LineBufferScratch {
   size_t* tap_offsets;   // [num_taps]

@@ -86,6 +86,31 @@ void accumulate_rows(const Conv2dArgs& a, const In* image, const TapWindow& at, 
   for (uint32_t j = 0; j < kOutputs; ++j) sums[j] = static_cast<Sum>(bits[j]);
 }
 
+// What weight_rests add to the accumulators of output channels o to o + count. Plans for processors of 32
+// bits have none.
+template <typename In, typename Sum>
+__attribute__((noinline)) void add_rests(const Conv2dArgs& a, const In* image, const TapWindow& at,
+                                         uint32_t o, uint32_t count, Sum* sums) {
+  const uint32_t group_c = a.input_c / a.groups;
+  for (uint32_t i = 0; i < a.num_weight_rests; ++i) {
+    const WeightRest r = weight_rest(a, i);
+    if (r.channel - o >= count) continue;
+    const uint32_t tap = r.k / group_c, c = r.channel / (a.output_c / a.groups) * group_c + r.k % group_c;
+    const int32_t y = at.y + static_cast<int32_t>(tap / a.kernel_w * a.dilation_h);
+    const int32_t x = at.x + static_cast<int32_t>(tap % a.kernel_w * a.dilation_w);
+    const bool inside =
+        y >= 0 && x >= 0 && static_cast<uint32_t>(y) < a.input_h && static_cast<uint32_t>(x) < a.input_w;
+    const int32_t v =
+        inside
+            ? image[(uint64_t{static_cast<uint32_t>(y)} * a.input_w + static_cast<uint32_t>(x)) * a.input_c +
+                    c]
+            : a.pad_value;
+    using Bits = std::make_unsigned_t<Sum>;
+    Sum& sum = sums[r.channel - o];
+    sum = static_cast<Sum>(static_cast<Bits>(sum) + static_cast<Bits>((v - a.input_zero_point) * r.rest));
+  }
+}
+
 constexpr uint32_t kBlock = 4;  // output channels
 
 // The accumulators of output channels o and following, as many as are in sums then: kBlock or 1.
@@ -126,6 +151,7 @@ void run_pixel(const Conv2dArgs& a, const In* image, const TapWindow& window, ui
   Sum sums[kBlock];
   for (uint32_t o = 0; o < a.output_c;) {
     const uint32_t last = o + accumulators(a, image, window, o, sums);
+    if (sizeof(void*) > 4 && a.num_weight_rests != 0) add_rests(a, image, window, o, last - o, sums);
     for (const Sum* sum = sums; o < last; ++o, ++sum) out[o] = output<Out>(a, *sum, o, at + o);
   }
 }

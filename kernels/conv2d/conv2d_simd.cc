@@ -201,7 +201,26 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
   }
 }
 
-inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+// The rests of weights, once the taps are placed. pixels: windows are pixels. Not inlined: few layers have
+// any.
+__attribute__((noinline)) inline void find_rests(const Conv2dArgs& a, bool pixels, GemmRest* rests,
+                                                 Gemm* product) {
+  const int32_t* from = a.bias + div_up(a.output_c, 16) * 16;
+  for (uint32_t i = 0; i < a.num_weight_rests; ++i, from += 3) {
+    const WeightRest rest = {static_cast<uint32_t>(from[0]), static_cast<uint32_t>(from[1]), from[2]};
+    const TapByte byte = pixels ? TapByte{0, rest.k} : tap_byte(a, rest.k);
+    fill(reinterpret_cast<uint8_t*>(rests[i].zeros_before), 0, offsetof(GemmRest, block));
+    rests[i].weights[rest.channel % 16 * 4 + byte.at % 4] = static_cast<int8_t>(rest.rest);
+    rests[i].block = rest.channel / 16;
+    rests[i].at = product->tap_offsets[byte.tap] + byte.at / 4 * 4;
+  }
+  product->rests = rests;
+  product->num_rests = a.num_weight_rests;
+}
+
+// rests: room for num_weight_rests.
+inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, GemmRest* rests,
+                        void* scratch) {
   const Conv2dWork work = conv2d_work(args);
   const LineBuffer& line_buffer = work.line_buffer;
   const LineBufferScratch parts = line_buffer_scratch(args, line_buffer, kKeepsBytes, scratch);
@@ -225,6 +244,7 @@ inline void conv2d_gemm(const Conv2dArgs& args, uint32_t begin, uint32_t end, vo
     product.rows = line_buffer.height == 1 ? nullptr : parts.rows;
     place_taps(args, line_buffer, 0, parts.tap_offsets);
   }
+  if (args.num_weight_rests != 0) find_rests(args, pixels, rests, &product);
   const uint32_t groups = work.groups, blocks = work.blocks, num_blocks = div_up(args.output_c, 16);
   const bool groups_outer = knob_value(args.schedule, kConv2dKnobs, kConv2dGroupsOuter) != 0;
   const uint32_t merged = merged_runs(args, work);
@@ -263,6 +283,7 @@ QPLAN_SIMD_NAMESPACE(conv2d) {
 
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const Conv2dArgs& args) {
+  if (args.num_weight_rests != 0 && (!kProductAddsRests || args.groups != 1)) return Refusal::kWeightRests;
   return line_buffer_accepts(args, kProductMakesSums, takes_centred(args.input_dtype), kProductTakesEights);
 }
 
@@ -276,7 +297,8 @@ uint32_t work_items(const Conv2dArgs& args) {
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
-  conv2d_gemm(args, begin, end, scratch);
+  GemmRest rests[kMaxWeightRests];
+  conv2d_gemm(args, begin, end, rests, scratch);
 }
 #endif
 

@@ -40,6 +40,17 @@ struct GemmResidual {
   bool is_signed = false;
 };
 
+// What a weight beyond int8 leaves (kernels/conv2d/conv2d.h, WeightRest): one more group of four bytes that
+// 16 channels have weights for, all zero but one. Tiles of up to eight blocks read zeros around them.
+struct GemmRest {
+  static constexpr uint32_t kMostBlocks = 8;
+  alignas(64) int8_t zeros_before[(kMostBlocks - 1) * 64];
+  int8_t weights[64];
+  int8_t zeros_after[(kMostBlocks - 1) * 64];
+  uint32_t block;
+  size_t at;  // bytes from a row's start to the group, which is one of a tap
+};
+
 struct Gemm {
   // Tap t of row p begins tap_offsets[t] bytes after the row's start. Rows are listed, or, where rows is
   // null, are row_stride bytes apart. Up to three bytes after a tap are read, in groups of eight too: they
@@ -60,6 +71,8 @@ struct Gemm {
   bool has_eights = false;   // groups of weights are of eight bytes, else of four (layout_group)
   uint8_t int16_groups = 0;  // kernels/layout.h
   const int8_t* weights = nullptr;
+  const GemmRest* rests = nullptr;  // [num_rests], of kernels that add them (kProductAddsRests)
+  uint32_t num_rests = 0;
   const int32_t* bias = nullptr;  // these: one entry per channel, rounded up to 16
   const int32_t* multiplier = nullptr;
   const int32_t* shift = nullptr;
@@ -80,8 +93,11 @@ struct Gemm {
 // Groups of four bytes of a tap.
 inline uint32_t tap_k4(const Gemm& g) { return (g.tap_bytes + 3) / 4; }
 
+inline const uint8_t* row_start(const Gemm& g, uint32_t row) {
+  return g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row];
+}
 inline const uint8_t* row_tap(const Gemm& g, uint32_t row, uint32_t tap) {
-  return (g.rows == nullptr ? g.first_row + row * g.row_stride : g.rows[row]) + g.tap_offsets[tap];
+  return row_start(g, row) + g.tap_offsets[tap];
 }
 
 // Bytes of an output.

@@ -47,6 +47,11 @@ constexpr bool kProductTakesEights = true;  // weights in groups of eight bytes,
 #else
 constexpr bool kProductTakesEights = false;
 #endif
+#if defined(QPLAN_SIMD_TILES)
+constexpr bool kProductAddsRests = false;
+#else
+constexpr bool kProductAddsRests = true;
+#endif
 
 }  // namespace
 }  // namespace qplan
@@ -116,6 +121,23 @@ __attribute__((always_inline)) inline void add_dots(const Gemm& g, uint32_t firs
   }
 }
 
+// The products of rests of weights, where kTileChannels from `channel` on have any.
+template <uint32_t kRows>
+__attribute__((always_inline)) inline void add_rests(const Gemm& g, uint32_t first_row, uint32_t channel,
+                                                     VecI32 (&sums)[kRows][kDotVectors]) {
+  const DotSignBias sign_bias = dot_sign_bias(g.sign_bias);
+  for (const GemmRest* rest = g.rests; rest != g.rests + g.num_rests; ++rest) {
+    if (rest->block != channel / 16) continue;
+    const int8_t* weights = rest->weights + channel % 16 * 4;
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < kRows; ++p) {
+      const DotRow u = dot_row(row_start(g, first_row + p) + rest->at, sign_bias);
+#pragma GCC unroll 4
+      for (uint32_t q = 0; q < kDotVectors; ++q) dot_add(sums[p][q], u, dot_weights(weights + q * kDotBytes));
+    }
+  }
+}
+
 inline VecI32 tile_sum(const Gemm& g, VecI32 sum, uint32_t row, uint32_t channel) {
   if constexpr (kDotKeepsLanes) return sum;
   return add(add(sum, load_ints(g.bias + channel)), row_term(g, row));
@@ -144,6 +166,7 @@ __attribute__((always_inline)) inline void gemm_tile(const Gemm& g, uint32_t fir
   VecI32 sums[kRows][kDotVectors];
   start_dots<kRows>(g, first_row, channel, sums);
   add_dots<kRows>(g, first_row, weights, sums);
+  if (g.num_rests != 0) add_rests<kRows>(g, first_row, channel, sums);
   const Epilogue& low = tile_epilogue(g, channel, held_low);
   const Epilogue& high = tile_epilogue(g, channel + kLanes, held_high);
   VecI32 outputs[kRows][2];
@@ -195,6 +218,7 @@ __attribute__((always_inline)) inline void sums_tile(const Gemm& g, uint32_t fir
   VecI32 sums[kRows][kDotVectors];
   start_dots<kRows>(g, first_row, channel, sums);
   add_dots<kRows>(g, first_row, weights, sums);
+  if (g.num_rests != 0) add_rests<kRows>(g, first_row, channel, sums);
   for (uint32_t p = 0; p < kRows; ++p) {
     auto* out = reinterpret_cast<float*>(g.first_out + (first_row + p) * g.out_stride) + channel;
     for (uint32_t half = 0; half < 2 && channel + half * kLanes < g.num_channels; ++half) {

@@ -21,20 +21,21 @@ namespace {
 // decided outside. Not inlined: its loop needs all registers.
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_tile512(const Gemm& g, uint32_t first_row, uint32_t first_block) {
-  const size_t block_bytes = product_bytes(g);
-  const int8_t* weights = g.weights + first_block * block_bytes;
+  GroupRuns<kBlocks> runs(g, first_block);
   const uint32_t first_channel = first_block * 16;
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   __m512i sums[kRows * kBlocks];
   begin_sums512<kRows, kBlocks>(g, first_row, first_channel, sums);
-  for (uint32_t t = 0; t < g.num_taps; ++t) {
+  do {
     read_again();
     const Rows<kRows> rows(g, first_row);
-    const size_t begin = g.tap_offsets[t], end = begin + tap_k4(g) * size_t{4};
-    for (size_t at = begin; at != end; at += 4, weights += 64) {
+    const size_t end = runs.end, block_bytes = runs.block_bytes;
+    const int8_t* weights = runs.weights;
+    for (size_t at = runs.at; at != end; at += 4, weights += 64) {
       add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
     }
-  }
+    runs.weights = weights;
+  } while (runs.advance(g, first_block));
 #pragma GCC unroll 16
   for (uint32_t b = 0; b < kBlocks; ++b) {
     const Epilogue epilogue(g, first_channel + b * 16);
@@ -209,6 +210,7 @@ inline void gemm_all_blocks512(const Gemm& g, uint32_t first_block, uint32_t end
 // Sums as outputs are left to the variants of the instruction sets below.
 constexpr bool kProductMakesSums = false;
 constexpr bool kProductTakesEights = false;
+constexpr bool kProductAddsRests = true;
 
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kF32e) {

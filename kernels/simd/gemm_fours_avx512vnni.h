@@ -225,7 +225,7 @@ constexpr bool kHasFours512<SignedEpilogue> = true;
 
 // Whether it pays for a block. No more than a seventh of the rows is computed twice.
 inline bool is_fours_product512(const Gemm& g, uint32_t first_channel) {
-  if (g.rows == nullptr || g.row_stride != kPartBytes || tap_k4(g) % 4 != 0) return false;
+  if (g.rows == nullptr || g.row_stride != kPartBytes || tap_k4(g) % 4 != 0 || g.num_rests != 0) return false;
   const uint32_t parts = tap_k4(g) / 4 * g.num_taps, rows = g.even_rows;
   const uint32_t computed = (rows + kFoursRows - 1) / kFoursRows * kFoursRows;
   return parts >= kPairs && parts <= kMaxFoursParts && rows >= kFoursRows &&

@@ -73,7 +73,7 @@ __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
 __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, const TwiceHalf& channels,
                                                              uint32_t first_row, uint32_t block) {
-  const int8_t* weights = g.weights + block * product_bytes(g);
+  GroupRuns<1> runs(g, block);
   const uint32_t first_channel = block * 16;
   __m256i sums[kRows];
   const __m256i bias = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel));
@@ -86,21 +86,20 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
   }
   const __m256i sign_bias = _mm256_set1_epi8(static_cast<char>(g.sign_bias));
   const Rows<kRows> rows(g, first_row);
-  for (uint32_t t = 0; t < g.num_taps; ++t) {
+  do {
     read_again();
-    const size_t begin = g.tap_offsets[t], end = begin + tap_k4(g) * size_t{4};
-    for (size_t at = begin; at != end; at += 4, weights += 64) {
-      const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights));
+    for (; runs.at != runs.end; runs.at += 4, runs.weights += 64) {
+      const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(runs.weights));
 #pragma GCC unroll 16
       for (uint32_t p = 0; p < kRows; ++p) {
         int32_t four;
-        __builtin_memcpy(&four, rows[p] + at, 4);
+        __builtin_memcpy(&four, rows[p] + runs.at, 4);
         __m256i u = _mm256_set1_epi32(four);
         if (kSignBias) u = _mm256_xor_si256(u, sign_bias);
         dot_u8s8_256(sums[p], u, w);
       }
     }
-  }
+  } while (runs.advance(g, block));
   const Epilogue epilogue(channels, 0);
   const OutputBytes bytes(g);
   uint8_t* out = g.first_out + first_row * g.out_stride + first_channel;
@@ -166,7 +165,7 @@ template <typename Epilogue, bool kSignBias>
 __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t block) {
   constexpr uint32_t kRows = kThreeHalvesRows;
   const uint32_t first_channel = block * 16;
-  const size_t block_bytes = product_bytes(g), stride = g.row_stride;
+  const size_t stride = g.row_stride;
   const TwiceHalf half_channels(g, first_channel + 16);
   const OutputBytes bytes(g);
   const Epilogue epilogue(g, first_channel), half_epilogue(half_channels, 0);
@@ -178,7 +177,7 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
   constexpr __mmask16 kSecondRow = 0xff00;
   for (uint32_t p = 0; p < g.num_rows; p += kRows) {
     const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
-    const int8_t* weights = g.weights + block * block_bytes;
+    GroupRuns<2> runs(g, block);
     __m512i sums[kRows], halves[kRows / 2];
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias;
@@ -194,13 +193,14 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
         halves[i] = _mm512_add_epi32(halves[i], _mm512_mask_blend_epi32(kSecondRow, first, second));
       }
     }
-    for (uint32_t t = 0; t < g.num_taps; ++t) {
+    do {
       read_again();
-      const uint8_t *at = row_tap(g, row, t), *end = at + tap_k4(g) * size_t{4};
+      const uint8_t *at = row_start(g, row) + runs.at, *end = row_start(g, row) + runs.end;
+      const int8_t* weights = runs.weights;
       for (; at != end; at += 4, weights += 64) {
         const __m512i w = _mm512_loadu_si512(weights);
         const __m512i half_w = _mm512_broadcast_i64x4(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + block_bytes)));
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + runs.block_bytes)));
         const uint8_t* from = at;
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < kRows / 2; ++i, from += 2 * stride) {
@@ -214,7 +214,8 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
           dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), half_w);
         }
       }
-    }
+      runs.weights = weights;
+    } while (runs.advance(g, block));
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kRows; ++i) sums[i] = epilogue.outputs(sums[i]);
 #pragma GCC unroll 4
@@ -297,10 +298,13 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
   const __m512i rows_of_lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
   // Read here: what is stored below may be anything, to the compiler.
   const uint8_t* first = row_tap(g, 0, 0);
+  const size_t first_at = g.tap_offsets[0];
   uint8_t* first_out = g.first_out + block * 16;
   const size_t stride = g.out_stride;
   const int32_t* row_term = g.row_term;
   const uint32_t num_rows = g.num_rows;
+  const GemmRest* rests = g.rests;
+  const uint32_t num_rests = g.num_rests;
   const Epilogue epilogues[kFours] = {{channels, 0}, {channels, 16}, {channels, 32}, {channels, 48}};
   for (uint32_t p = 0; p < num_rows; p += kEightRows) {
     const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
@@ -320,6 +324,13 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
         const __m512i term = _mm512_permutexvar_epi32(rows_of_lanes, _mm512_castsi128_si512(terms));
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < kFours; ++i) sums[i] = _mm512_add_epi32(sums[i], term);
+      }
+      for (uint32_t r = 0; r < num_rests; ++r) {
+        if (rests[r].block != block) continue;
+        const __m512i four = rests[r].at == first_at ? fours[half][0] : fours[half][1];
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < kFours; ++i)
+          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights + i * 16));
       }
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kFours; ++i) {

@@ -22,6 +22,55 @@ inline size_t product_bytes(const Gemm& g) { return g.num_taps * size_t{tap_k4(g
 // where the addresses of the next ones wait for it.
 __attribute__((always_inline)) inline void read_again() { __asm__ volatile("" ::: "memory"); }
 
+// Groups of four bytes that kBlocks blocks from first_block on have products of, run by run: those of each
+// tap, and those of rests of weights. It begins with the first tap.
+inline bool has_rests(const Gemm& g, uint32_t first_block, uint32_t num_blocks) {
+  uint32_t r = 0;
+  while (r < g.num_rests && g.rests[r].block - first_block >= num_blocks) ++r;
+  return r < g.num_rests;
+}
+
+template <uint32_t kBlocks, bool kHasRests = true>
+struct GroupRuns {
+  const int8_t* weights;  // of the first block; those of the next one are block_bytes further
+  size_t block_bytes;
+  size_t at, end;  // of this run, from a row's start
+  uint32_t next;   // of taps, then of rests
+  uint32_t count;
+
+  GroupRuns(const Gemm& g, uint32_t first_block)
+      : weights(g.weights + first_block * product_bytes(g)),
+        block_bytes(product_bytes(g)),
+        at(g.tap_offsets[0]),
+        end(at + tap_k4(g) * size_t{4}),
+        next(1),
+        count(g.num_taps + (kHasRests ? g.num_rests : 0)) {
+    while (kHasRests && count > g.num_taps && g.rests[count - 1 - g.num_taps].block - first_block >= kBlocks)
+      --count;
+  }
+
+  // To the next run; false where there is no more.
+  __attribute__((always_inline)) bool advance(const Gemm& g, uint32_t first_block) {
+    for (; next != count; ++next) {
+      if (!kHasRests || next < g.num_taps) {
+        at = g.tap_offsets[next++];
+        end = at + tap_k4(g) * size_t{4};
+        return true;
+      }
+      const GemmRest& rest = g.rests[next - g.num_taps];
+      const uint32_t block = rest.block - first_block;
+      if (block >= kBlocks) continue;
+      weights = rest.weights - ptrdiff_t{block} * 64;
+      block_bytes = 64;
+      at = rest.at;
+      end = at + 4;
+      ++next;
+      return true;
+    }
+    return false;
+  }
+};
+
 // Where a tile's rows begin. Rows at one distance from each other need fewer registers.
 template <uint32_t kRows>
 struct EvenRows512 {
@@ -311,8 +360,7 @@ constexpr uint32_t kRowBlocks = 8;
 template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kBlocks>
 __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t first_block) {
   constexpr uint32_t kParts = kBlocks <= 4 ? 2 : 1;
-  const size_t num_k4 = tap_k4(g), block_bytes = product_bytes(g);
-  const int8_t* weights = g.weights + first_block * block_bytes;
+  GroupRuns<kBlocks> runs(g, first_block);
   const uint32_t first_channel = first_block * 16;
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   const Rows<1> rows(g, row);
@@ -320,19 +368,22 @@ __attribute__((noinline)) void gemm_row512(const Gemm& g, uint32_t row, uint32_t
   begin_sums512<1, kBlocks>(g, row, first_channel, sums);
 #pragma GCC unroll 8
   for (uint32_t b = 0; b < kBlocks; ++b) others[b] = _mm512_setzero_si512();
-  for (uint32_t t = 0; t < g.num_taps; ++t) {
-    size_t k = 0, at = g.tap_offsets[t];
-    for (; k + kParts <= num_k4; k += kParts, at += kParts * 4, weights += kParts * 64) {
+  do {
+    const size_t block_bytes = runs.block_bytes, end = runs.end;
+    size_t at = runs.at;
+    const int8_t* weights = runs.weights;
+    for (; at + kParts * 4 <= end; at += kParts * 4, weights += kParts * 64) {
       add_products512<kSignBias, 1, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       if (kParts == 2) {
         add_products512<kSignBias, 1, kBlocks>(rows, at + 4, weights + 64, block_bytes, sign_bias, others);
       }
     }
-    if (k < num_k4) {
+    if (at < end) {
       add_products512<kSignBias, 1, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
       weights += 64;
     }
-  }
+    runs.weights = weights;
+  } while (runs.advance(g, first_block));
 #pragma GCC unroll 8
   for (uint32_t b = 0; b < kBlocks; ++b) {
     if (kParts == 2) sums[b] = _mm512_add_epi32(sums[b], others[b]);

@@ -92,21 +92,41 @@ class StreamStore512 {
   __m512i zero_point_;  // int16, of uint8
 };
 
+// The products of a rest of a weight with the one of several blocks that has it: where products are few,
+// those with the zeros of the others would be many.
+template <bool kSignBias, uint32_t kRows, uint32_t kBlocks>
+__attribute__((always_inline)) inline void add_rest512(const GemmRest& rest, const EvenRows512<kRows>& rows,
+                                                       uint32_t first_block, __m512i sign_bias,
+                                                       __m512i (&sums)[kRows * kBlocks]) {
+  const __m512i w = _mm512_loadu_si512(rest.weights);
+#pragma GCC unroll 2
+  for (uint32_t b = 0; b < kBlocks; ++b) {
+    if (rest.block != first_block + b) continue;
+    RowCursor<EvenRows512<kRows>> cursor(rows, rest.at);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) {
+      int32_t four;
+      __builtin_memcpy(&four, cursor.next(p), 4);
+      __m512i u = _mm512_set1_epi32(four);
+      if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
+      dot_u8s8_512(sums[p * kBlocks + b], u, w);
+    }
+  }
+}
+
 // Rows [0, num_rows) by kBlocks blocks, one or two. What is before the first tile is written to the first
-// rows, too, and then written over.
-template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates>
+// rows, too, and then written over. kHasMore: than products of taps, a row_term or rests of weights; without,
+// products of 16 bytes to 96 channels take 3 % less.
+template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates, bool kHasMore>
 __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks, kFinished = 4 / kBlocks;
   const uint32_t first_channel = first_block * 16;
   // Copies, because a store of bytes may change what g refers to, as far as the compiler knows.
   const StreamStore512<Epilogue, kBlocks, kSaturates> store(TileStore512<kBlocks>(g, first_channel));
-  const size_t block_bytes = product_bytes(g), stride = g.row_stride;
-  const int8_t* const first_weights = g.weights + first_block * block_bytes;
+  const GroupRuns<kBlocks, kHasMore && kBlocks == 1> all_runs(g, first_block);
+  const size_t stride = g.row_stride;
   const uint8_t* const first_row = g.first_row;
   const int32_t* const row_term = g.row_term;
-  const size_t* const tap_offsets = g.tap_offsets;
-  const size_t tap_bytes = tap_k4(g) * size_t{4};
-  const uint32_t num_taps = g.num_taps;
   const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
   const Epilogue epilogues[2] = {{g, first_channel}, {g, first_channel + (kBlocks - 1) * 16}};
   const __m512i biases[2] = {_mm512_loadu_si512(g.bias + first_channel),
@@ -125,31 +145,31 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
   uint8_t* out_before = store.row(0);
   for (uint32_t p = 0; p < num_rows; p += kRows) {
     const uint32_t row = p + kRows <= num_rows ? p : num_rows - kRows;
-    const int8_t* weights = first_weights;
     const EvenRows512<kRows> rows(first_row + row * stride, stride);
     __m512i sums[kStreamSums];
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < kStreamSums; ++i) sums[i] = biases[i % kBlocks];
-    if (row_term != nullptr) {
+    if (kHasMore && row_term != nullptr) {
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < kStreamSums; ++i) {
         sums[i] = _mm512_add_epi32(sums[i], _mm512_set1_epi32(row_term[row + i / kBlocks]));
       }
     }
-    size_t at = tap_offsets[0], end = at + tap_bytes;
+    GroupRuns<kBlocks, kHasMore&& kBlocks == 1> runs = all_runs;
 #pragma GCC unroll 3
-    for (uint32_t part = 0; part < kStreamParts; ++part, at += 4, weights += 64) {
-      add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
+    for (uint32_t part = 0; part < kStreamParts; ++part, runs.at += 4, runs.weights += 64) {
+      add_products512<kSignBias, kRows, kBlocks>(rows, runs.at, runs.weights, runs.block_bytes, sign_bias,
+                                                 sums);
       finish_part(part, out_before);
     }
-    for (uint32_t t = 0;;) {
-      for (; at != end; at += 4, weights += 64) {
-        add_products512<kSignBias, kRows, kBlocks>(rows, at, weights, block_bytes, sign_bias, sums);
+    do {
+      for (; runs.at != runs.end; runs.at += 4, runs.weights += 64) {
+        add_products512<kSignBias, kRows, kBlocks>(rows, runs.at, runs.weights, runs.block_bytes, sign_bias,
+                                                   sums);
       }
-      if (++t >= num_taps) break;
-      at = tap_offsets[t];
-      end = at + tap_bytes;
-    }
+    } while (runs.advance(g, first_block));
+    for (uint32_t r = 0; kHasMore && kBlocks > 1 && r < g.num_rests; ++r)
+      add_rest512<kSignBias, kRows, kBlocks>(g.rests[r], rows, first_block, sign_bias, sums);
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = sums[i];
     out_before = store.row(row);
@@ -166,11 +186,13 @@ inline void gemm_short512(const Gemm& g, uint32_t first_block) {
   for (uint32_t b = first_block; b < first_block + kBlocks; b += kStreamed) {
     if constexpr (kStreamSaturates<Epilogue>) {
       if (StreamStore512<Epilogue, kStreamed, true>::takes(TileStore512<kStreamed>(g, b * 16))) {
-        gemm_stream512<Epilogue, kSignBias, kStreamed, true>(g, end, b);
+        g.row_term != nullptr || has_rests(g, b, kStreamed)
+            ? gemm_stream512<Epilogue, kSignBias, kStreamed, true, true>(g, end, b)
+            : gemm_stream512<Epilogue, kSignBias, kStreamed, true, false>(g, end, b);
         continue;
       }
     }
-    gemm_stream512<Epilogue, kSignBias, kStreamed, false>(g, end, b);
+    gemm_stream512<Epilogue, kSignBias, kStreamed, false, true>(g, end, b);
   }
   if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
 }

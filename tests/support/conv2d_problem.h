@@ -37,6 +37,7 @@ struct Conv2dProblem {
   std::vector<int32_t> input;
   std::vector<int8_t> weights;
   std::vector<int32_t> bias, multiplier, shift;
+  std::vector<int32_t> weight_rests;  // channel, k and rest of each of args.num_weight_rests
   std::vector<float> scale;
   std::vector<float> float_scale, float_offset;
   std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
@@ -57,7 +58,8 @@ struct Conv2dProblem {
         << ", pad value " << args.pad_value << ", clamp " << args.clamp_min << ".." << args.clamp_max << ", "
         << dtype_name(args.input_dtype) << " -> " << dtype_name(args.output_dtype) << ", layout "
         << layout_name(args.weights_layout) << ", contract " << static_cast<int>(args.contract)
-        << ", float epilogue " << static_cast<int>(args.float_epilogue);
+        << ", float epilogue " << static_cast<int>(args.float_epilogue) << ", rests "
+        << static_cast<int>(args.num_weight_rests);
     return out.str();
   }
 };
@@ -79,6 +81,11 @@ inline xt::xtensor<double, 4> conv2d_sums(const Conv2dProblem& problem) {
   xt::xtensor<double, 4> weights =
       xt::adapt(problem.weights, std::vector<size_t>{a.output_c, a.kernel_h, a.kernel_w, group_c});
   weights -= a.weights_zero_point;
+  for (size_t i = 0; i < problem.weight_rests.size(); i += 3) {
+    const auto channel = static_cast<size_t>(problem.weight_rests[i]),
+               k = static_cast<size_t>(problem.weight_rests[i + 1]);
+    weights.data()[channel * problem.num_k() + k] += problem.weight_rests[i + 2];
+  }
 
   xt::xtensor<double, 4> sums({a.batch, a.output_h, a.output_w, a.output_c}, 0.0);
   for (size_t o = 0; o < a.output_c; ++o)
@@ -117,6 +124,13 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
   }
   problem->bias.clear();
   for (size_t o = 0; o < a.output_c; ++o) problem->bias.push_back(random_bias(random, problem->bias_kind));
+  problem->weight_rests.clear();
+  for (uint32_t i = 0; i < a.num_weight_rests; ++i) {
+    problem->weight_rests.push_back(static_cast<int32_t>(random.integer(0, int64_t{a.output_c} - 1)));
+    problem->weight_rests.push_back(
+        static_cast<int32_t>(random.integer(0, static_cast<int64_t>(problem->num_k()) - 1)));
+    problem->weight_rests.push_back(random_value(random, Dtype::kS8, problem->values));
+  }
 
   const xt::xtensor<double, 4> sums = conv2d_sums(*problem);
   problem->multiplier.clear();
@@ -214,7 +228,7 @@ class Conv2dRun {
       : args_(problem.args),
         input_(to_bytes(problem.input), problem.seed % 5),
         weights_(pack_weights(args_.weights_layout, problem.weights, args_.output_c, problem.window())),
-        bias_(pack_channels(args_.weights_layout, problem.bias, int32_t{12345})),
+        bias_(with_rests(pack_channels(args_.weights_layout, problem.bias, int32_t{12345}), problem)),
         multiplier_(pack_channels(args_.weights_layout, problem.multiplier, int32_t{INT32_MAX})),
         scale_(pack_channels(args_.weights_layout, problem.scale, FLT_MAX)),
         shift_(pack_channels(args_.weights_layout, problem.shift, int32_t{-31})),
@@ -247,6 +261,11 @@ class Conv2dRun {
   bool guards_intact() const { return output_.guards_intact(); }
 
  private:
+  static std::vector<int32_t> with_rests(std::vector<int32_t> bias, const Conv2dProblem& problem) {
+    bias.insert(bias.end(), problem.weight_rests.begin(), problem.weight_rests.end());
+    return bias;
+  }
+
   Conv2dArgs args_;
   Buffer<uint8_t> input_;
   Buffer<int8_t> weights_;

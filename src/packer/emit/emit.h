@@ -105,8 +105,8 @@ struct ArgsField {
 };
 // The symbol of libraries whose kernels read these arguments, and the fingerprint of the arguments for which
 // it got its number (kernel_calls.cc).
-constexpr const char* kKernelsSymbol = "qplan_firmware_kernels_2";
-constexpr uint32_t kArgsFingerprint = 1332198691;
+constexpr const char* kKernelsSymbol = "qplan_firmware_kernels_3";
+constexpr uint32_t kArgsFingerprint = 3915482435;
 // The fields of the family's arguments, in their order; empty for families that are not called directly.
 std::span<const ArgsField> args_fields(uint16_t kernel);
 // The name of its struct: "qplan_conv2d_args"; families with the same arguments share one.

@@ -162,6 +162,7 @@ TargetProfile parse_target(std::string_view text) {
     profile.fully_connected_layout = kLayout_o16k4;
     profile.depthwise_layout = kLayout_hwo16;
     profile.input_origin = InputOrigin::kDtypeMin;
+    profile.adds_weight_rests = profile.arch == "x86_64";
     if (profile.arch == "aarch64") {
       // SMMLA and USMMLA take bytes as they are, SDOT and NEON signed ones.
       profile.prefers_eights = best->id == QPLAN_ISA_I8MM;

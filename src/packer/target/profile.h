@@ -41,7 +41,8 @@ struct TargetProfile {
   // Those whose variants the packer asks for scratch memory and work items: the same, or, where this build
   // lacks them, substitutes whose vectors have as many bytes (src/packer/schedule/schedule.h).
   std::vector<uint32_t> asked_isas;
-  bool prefers_eights = false;  // where a layer may be in groups of eight bytes, too, it is
+  bool prefers_eights = false;     // where a layer may be in groups of eight bytes, too, it is
+  bool adds_weight_rests = false;  // of conv2d (kernels/conv2d/conv2d.h, WeightRest)
   uint16_t conv2d_layout = kLayout_ohwi;
   uint16_t fully_connected_layout = kLayout_ohwi;
   uint16_t depthwise_layout = kLayout_ohwi;

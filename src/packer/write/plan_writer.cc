@@ -145,6 +145,16 @@ bool proves_int16_groups(const target::ProgramStep& step) {
   return (conv != nullptr && conv->int16_groups != 0) || (dense != nullptr && dense->int16_groups != 0);
 }
 
+// Whether it, or a layer of a cascade, has rests of weights after the entries of its bias.
+bool has_weight_rests(const target::Program& program, const target::ProgramStep& step) {
+  const auto has_rests = [&](const target::ProgramStep& layer) { return has_weight_rests(program, layer); };
+  if (std::ranges::any_of(step.layers, has_rests)) return true;
+  const auto* conv = step.params.get_if<target::Conv2dParams>();
+  if (conv == nullptr || step.kernel != kKernel_conv2d || step.inputs.size() < 4) return false;
+  const auto entries = [&](size_t input) { return program.tensors[step.inputs[input]].type.num_elements(); };
+  return entries(2) > entries(3);  // than there are multipliers
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
   const auto states_classes = [](const target::ProgramStep& step) {
@@ -157,6 +167,8 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
   const auto overwrites = [&](const target::ProgramStep& step) {
     return overwrites_larger(program, arena.lifetimes, step);
   };
+  const auto has_rests = [&](const target::ProgramStep& step) { return has_weight_rests(program, step); };
+  if (std::ranges::any_of(program.steps, has_rests)) return 14;
   const auto is_cascade_of_1_13 = [&](const target::ProgramStep& step) {
     const auto* cascade = step.params.get_if<target::CascadeParams>();
     return cascade != nullptr && (cascade->binds_in_scratch || overwrites(step));

@@ -21,6 +21,11 @@ using layer::output_dtypes;
 
 const format::Conv2dParams& params_of(const StepView& step) { return *step.step->params_as_Conv2dParams(); }
 
+// Entries of the bias that the rest of a weight takes (kernels/conv2d/conv2d.h). Plans for processors of 32
+// bits have none.
+constexpr uint32_t kRestWords = 3;
+constexpr bool kMayHaveRests = sizeof(void*) > 4;
+
 LayoutWindow window_of(const Conv2dArgs& a) {
   return {a.kernel_h, a.kernel_w, a.input_c / a.groups, a.stride_h, a.stride_w};
 }
@@ -98,6 +103,24 @@ __attribute__((noinline)) bool check_weights(const StepCheck& check, const Conv2
                         layout_bytes(a.weights_layout, a.output_c, window_of(a)));
 }
 
+// What check.channel_constants checks, of a layer with rests of weights, and these.
+bool check_rests(const StepCheck& check, const Conv2dArgs& a, uint64_t channels) {
+  if (!check.constant(kBias, "bias", Dtype::kS32, channels + kRestWords * a.num_weight_rests) ||
+      !check.multipliers(contract_of(a.contract), kBias + 1, channels)) {
+    return false;
+  }
+  const int64_t num_k = int64_t{a.kernel_h} * a.kernel_w * (a.input_c / a.groups);  // see check_weights
+  for (uint32_t i = 0; i < a.num_weight_rests; ++i) {
+    const WeightRest rest = weight_rest(a, i);
+    if (!check.range("channel of a rest of a weight", rest.channel, 0, int64_t{a.output_c} - 1) ||
+        !check.range("place of a rest of a weight", rest.k, 0, num_k - 1) ||
+        !check.range("rest of a weight", rest.rest, INT8_MIN, INT8_MAX)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 bool check_conv2d_zeros(const StepCheck& check, const Conv2dArgs& a) {
@@ -108,7 +131,9 @@ bool check_conv2d_constants(const StepCheck& check, const Conv2dArgs& a) {
   if (!check_weights(check, a)) return false;
   const format::Contract contract = contract_of(a.contract);
   const uint64_t channels = layout_channels(a.weights_layout, a.output_c);
-  return check.channel_constants(contract, kBias, channels, a.input_dtype == Dtype::kS16) &&
+  const bool has_rests = kMayHaveRests && a.num_weight_rests != 0;
+  return (has_rests ? check_rests(check, a, channels)
+                    : check.channel_constants(contract, kBias, channels, a.input_dtype == Dtype::kS16)) &&
          check.float_epilogue<format::Conv2dParams>(check.params_fields(), contract, channels);
 }
 
@@ -180,11 +205,26 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
          check_conv2d_constants(check, a) && check_conv2d_zeros(check, a);
 }
 
+// Rests of weights follow the entries of the bias. What else a bias may have too much, the check of its size
+// finds.
+void find_rests(const StepView& step, Conv2dArgs& args) {
+  if (args.input_dtype == Dtype::kS16 || args.contract == Contract::kAcc32 ||
+      layout_block(args.weights_layout) != 16) {
+    return;
+  }
+  const uint64_t entries = step.size_bytes(step.step->inputs()->Get(kBias)) / sizeof(int32_t);
+  const uint64_t channels = layout_channels(args.weights_layout, args.output_c);
+  if (entries <= channels) return;
+  const uint64_t rests = (entries - channels) / kRestWords;
+  args.num_weight_rests = static_cast<uint8_t>(rests < kMaxWeightRests ? rests : kMaxWeightRests);
+}
+
 template <bool kIsForm>
 qplan_status bind(const StepView& step, bool check, Conv2dArgs& args, Error* error) {
   const StepCheck checker(step, "conv2d", error);
   if (check && !check_conv2d_operands(checker, step, !kIsForm)) return checker.status();
   fill_conv2d_args(step, args);
+  if (kMayHaveRests && !kIsForm) find_rests(step, args);
   if (check && !check_step<kIsForm>(checker, step, args)) return checker.status();
   if (!kIsForm && checker.has_residual()) fill_residual(step, args);
   return QPLAN_OK;

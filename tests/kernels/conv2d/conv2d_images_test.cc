@@ -178,6 +178,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleWhereOutputsFillTheDtype) {
         a.output_zero_point = epilogue == FloatEpilogue::kPlain ? a.clamp_min : a.clamp_min + 120;
         a.weights_zero_point = seed % 3 == 0 ? 60 : 0;
         a.weights_layout = layout_in_place(a);
+        a.num_weight_rests = static_cast<uint8_t>(seed % 3 == 1 && must_add_rests() ? 1 + seed % 4 : 0);
         // Until all channels have that form.
         do {
           testing::fill_conv2d_problem(random, &problem);

@@ -42,7 +42,20 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
     }
   }
 
-  // With both zero points and both sizes of groups.
+  // Whether the variant must add rests of weights too.
+  static bool must_add_rests() {
+    switch (GetParam()->isa) {
+      case QPLAN_ISA_NEON:
+      case QPLAN_ISA_DOTPROD:
+      case QPLAN_ISA_I8MM:
+      case QPLAN_ISA_RVV:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  // With both zero points and both sizes of groups, and with rests of weights.
   void expect_correct_in_all_forms(testing::Conv2dProblem problem) {
     Conv2dArgs& a = problem.args;
     for (const int32_t zero_point : {dtype_min(a.input_dtype), dtype_middle(a.input_dtype)}) {
@@ -52,6 +65,11 @@ class Conv2dVariant : public ::testing::TestWithParam<const KernelVariant*> {
         testing::Random random(problem.seed);
         testing::fill_conv2d_problem(random, &problem);  // which expects what that zero point makes
         EXPECT_EQ(expect_correct(problem), must_take(a)) << problem.text();
+        if (a.groups != 1 || layout == layout_of_eights(a)) continue;
+        a.num_weight_rests = static_cast<uint8_t>(random.integer(1, kMaxWeightRests));
+        testing::fill_conv2d_problem(random, &problem);
+        EXPECT_EQ(expect_correct(problem), must_take(a) && must_add_rests()) << problem.text();
+        a.num_weight_rests = 0;
       }
     }
   }

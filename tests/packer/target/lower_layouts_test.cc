@@ -38,8 +38,10 @@ std::string text_of(const Layer& layer, const std::string& tail) {
 }
 
 struct Packed {
-  std::string layout;
+  std::string layout, zero_point;  // of the weights
   std::vector<uint8_t> output;
+  uint64_t bias_bytes = 0;
+  int version_minor = 0;
 };
 
 Packed pack(const std::string& text, const std::string& target) {
@@ -48,7 +50,10 @@ Packed pack(const std::string& text, const std::string& target) {
   Packed packed;
   for (const auto& [name, value] : inspect::step_params(reader.view().step(0))) {
     if (name == "weights_layout") packed.layout = value;
+    if (name == "weights_zero_point") packed.zero_point = value;
   }
+  packed.bias_bytes = reader.view().tensor(reader.view().step(0).inputs()->Get(2)).size();
+  packed.version_minor = reader.view().header().version_minor;
   evaluate::ReferenceSession session(plan.span());
   const std::span<uint8_t> input = session.io(QPLAN_INPUT, 0);
   for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<uint8_t>(i * 91);
@@ -89,6 +94,50 @@ TEST(LowerLayouts, AreWhatTheVectorKernelsReadInPlace) {
     EXPECT_EQ(eights.output, reference.output) << layer.eights;
     EXPECT_EQ(pack(text, "cpu,arch=aarch64").layout, layer.layout);
   }
+}
+
+// uint8 weights of 24 channels for 8, around their zero point 120, of which `large` are 255 and `small` 0:
+// 135 and -120 without it.
+std::string unsigned_text(int large, int small) {
+  std::string weights;
+  for (int i = 0; i < 24 * 8; ++i) {
+    const bool is_large = i % 30 == 7 && i / 30 < large, is_small = i % 30 == 8 && i / 30 < small;
+    weights += (i == 0 ? "" : ", ") + std::to_string(is_large ? 255 : is_small ? 0 : i * 37 % 120 + 60);
+  }
+  return main_text("%x: Tensor[(1, 5, 7, 8), uint8]",
+                   "  %0 = qnn.conv2d(%x, const(Tensor[(24, 1, 1, 8), uint8], [" + weights +
+                       "]), 0, 120, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n"
+                       "  %1 = qnn.requantize(%0, 1f, 0, 700f, 90, out_dtype=\"uint8\");\n  %1");
+}
+
+TEST(LowerLayouts, FewWeightsBeyondInt8AreRestsOnX86AndTheZeroPointIsGone) {
+  for (const int large : {0, 1, 4}) {
+    const std::string text = unsigned_text(large, 2);
+    const Packed reference = pack(text, "cpu,isa=reference");
+    EXPECT_EQ(reference.zero_point, "-8");
+    EXPECT_EQ(reference.bias_bytes, 24 * 4);
+    EXPECT_EQ(reference.version_minor, 5);
+    EXPECT_NE(std::ranges::min(reference.output), std::ranges::max(reference.output));
+    for (const std::string target : {"cpu", "cpu,isa=sse41", "cpu,isa=avx2"}) {
+      const Packed packed = pack(text, target);
+      EXPECT_EQ(packed.zero_point, "0");
+      EXPECT_EQ(packed.bias_bytes, (32 + large * 3) * 4);
+      EXPECT_EQ(packed.version_minor, large == 0 ? 5 : 14);
+      EXPECT_EQ(packed.output, reference.output) << target;
+    }
+    const Packed arm = pack(text, "cpu,arch=aarch64");
+    EXPECT_EQ(arm.zero_point, "-8");
+    EXPECT_EQ(arm.output, reference.output);
+  }
+}
+
+TEST(LowerLayouts, ManyWeightsBeyondInt8KeepTheirZeroPoint) {
+  const std::string text = unsigned_text(5, 0);
+  const Packed packed = pack(text, "cpu");
+  EXPECT_EQ(packed.zero_point, "-8");
+  EXPECT_EQ(packed.bias_bytes, 32 * 4);
+  EXPECT_EQ(packed.version_minor, 5);
+  EXPECT_EQ(packed.output, pack(text, "cpu,isa=reference").output);
 }
 
 // Only the reference computes them, from any layout.

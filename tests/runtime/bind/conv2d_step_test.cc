@@ -122,6 +122,51 @@ TEST(Conv2dStep, RefusesWrongResiduals) {
         "a residual is added to outputs of 8 bits, not to accumulators"}});
 }
 
+// A step whose bias is followed by rests of two weights.
+struct RestsSpec {
+  Conv2dStepSpec layer;
+  std::vector<int32_t> rests = {5, 35, -128, 0, 0, 127};
+
+  RestsSpec() { layer.groups = 1, layer.set_constants(kLayout_o16k4, 6, 4); }
+  void make(TestStep& step) {
+    layer.bias.insert(layer.bias.end(), rests.begin(), rests.end());
+    layer.make(step);
+  }
+};
+
+TEST(Conv2dStep, RestsOfWeightsFollowTheBias) {
+  for (const bool check : {true, false}) {
+    RestsSpec spec;
+    TestStep step(kKernel_conv2d);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    const auto& args = storage.as<Conv2dArgs>();
+    ASSERT_EQ(args.num_weight_rests, 2);
+    EXPECT_EQ(weight_rest(args, 0).channel, 5u);
+    EXPECT_EQ(weight_rest(args, 0).k, 35u);
+    EXPECT_EQ(weight_rest(args, 0).rest, -128);
+    EXPECT_EQ(weight_rest(args, 1).channel, 0u);
+    EXPECT_EQ(weight_rest(args, 1).rest, 127);
+    testing::run_variant(kConv2dFamilyReference.variants[0], storage.bytes);
+  }
+}
+
+TEST(Conv2dStep, RefusesWrongRestsOfWeights) {
+  testing::expect_refusals<RestsSpec>(
+      kConv2dFamily,
+      {{[](RestsSpec& s) { s.rests[0] = 6; }, "channel of a rest of a weight 6 is not in 0 .. 5"},
+       {[](RestsSpec& s) { s.rests[3] = -1; }, "channel of a rest of a weight"},
+       {[](RestsSpec& s) { s.rests[1] = 36; }, "place of a rest of a weight 36 is not in 0 .. 35"},
+       {[](RestsSpec& s) { s.rests[4] = -1; }, "place of a rest of a weight"},
+       {[](RestsSpec& s) { s.rests[2] = -129; }, "rest of a weight -129 is not in -128 .. 127"},
+       {[](RestsSpec& s) { s.rests[5] = 128; }, "rest of a weight 128 is not in -128 .. 127"},
+       {[](RestsSpec& s) { s.rests.pop_back(); }, "bias has 84 bytes, expected 19 elements of 4"},
+       {[](RestsSpec& s) { s.rests.resize(3 * (kMaxWeightRests + 1)); }, "bias has 124 bytes, expected 28"},
+       {[](RestsSpec& s) { s.layer.set_constants(kLayout_ohwi, 6, 4); }, "bias has 48 bytes, expected 6"}});
+}
+
 TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
   Conv2dStepSpec spec;
   TestStep step(kKernel_conv2d);

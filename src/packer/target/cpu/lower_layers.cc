@@ -126,13 +126,13 @@ struct LayerStep {
 
 LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
                           const layer::QuantizedLayer& layer, KernelId kernel, uint16_t layout,
-                          const LayoutWindow& window, const GroupMerge& merge) {
+                          const LayoutWindow& window, const GroupMerge& merge, uint32_t max_rests = 0) {
   const ir::Node& product = *layer.nodes.product;
   LayerStep result;
   result.step = make_step(kernel, product);
-  result.weights = pack_weights(lowering, layer, layout, window, merge);
+  result.weights = pack_weights(lowering, layer, layout, window, merge, max_rests);
   result.step.inputs = {lowering.tensor(product.operands[product::kData]), result.weights.tensor};
-  append_channel_constants(lowering, layer, layout, &result.step.inputs);
+  append_channel_constants(lowering, layer, layout, result.weights.rests, &result.step.inputs);
   result.float_epilogues = prove_float_epilogues(layer, layout);
   const ir::ValueId output = sequence_result(lowering, sequence);
   result.step.outputs = {lowering.define(output)};
@@ -191,9 +191,9 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   if (layout == kLayout_o4k16 && !has_scalar_variants(layer)) layout = kLayout_ohwi;
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
-  LayerStep made =
-      make_layer_step(lowering, sequence, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d,
-                      layout, layout_window, merge);
+  LayerStep made = make_layer_step(
+      lowering, sequence, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, layout, layout_window,
+      merge, is_for_vectors && lowering.profile().adds_weight_rests && groups == 1 ? kMaxWeightRests : 0);
   made.step.params = Conv2dParams{
       .contract = layer_contract(layer),
       .weights_layout = layout,

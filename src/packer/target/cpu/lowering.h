@@ -201,6 +201,7 @@ struct PackedWeights {
   TensorId tensor;
   int32_t zero_point;
   std::shared_ptr<const std::vector<uint8_t>> bytes;
+  std::vector<int32_t> rests;  // channel, k and rest of each (kernels/conv2d/conv2d.h, WeightRest)
 };
 // Groups of a convolution that become one, `merged` at a time: each output channel then has weights for the
 // input channels of all of them, the zero point where they are none of its own.
@@ -210,9 +211,10 @@ struct GroupMerge {
   uint64_t group_c = 1;  // input channels
 };
 
-// As int8: uint8 less 128.
+// As int8: uint8 less 128. Where no more than max_rests of the weights less their zero point are not int8,
+// those, with rests, and without a zero point; not of merged groups.
 PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                           const LayoutWindow& window, const GroupMerge& merge = {});
+                           const LayoutWindow& window, const GroupMerge& merge = {}, uint32_t max_rests = 0);
 
 // The contracts that layers with weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const layer::QuantizedLayer& layer);
@@ -221,9 +223,9 @@ format::Contract layer_contract(const layer::QuantizedLayer& layer);
 std::vector<QuantizedMultiplier> channel_multipliers(const layer::QuantizedLayer& layer);
 
 // Tensors of bias, multiplier and shift, under f32e of bias and scale, under acc32 of bias, one entry per
-// channel, padded as the layout wants it; appended to inputs.
+// channel, padded as the layout wants it; appended to inputs. The rests of weights follow the bias.
 void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                              std::vector<TensorId>* inputs);
+                              const std::vector<int32_t>& rests, std::vector<TensorId>* inputs);
 
 // What requantises accumulators that are a tensor: one entry for all, or one per channel.
 struct AccumulatorScales {

@@ -72,8 +72,29 @@ std::string violation_of(const layer::QuantizedLayer& layer) {
   return why;
 }
 
+namespace {
+
+// What is not int8 of weights [num_o, num_k] less their zero point, as channel, k and rest of each; nothing
+// where these are more than max_rests.
+std::optional<std::vector<int32_t>> weight_rests(const layer::QuantizedLayer& layer, const uint8_t* weights,
+                                                 uint64_t num_k, uint32_t max_rests) {
+  std::vector<int32_t> rests;
+  const auto count = static_cast<uint64_t>(layer.geometry.out_c) * num_k;
+  for (uint64_t i = 0; i < count; ++i) {
+    const int32_t weight = layer.weight_dtype == ir::kUint8 ? weights[i] : static_cast<int8_t>(weights[i]);
+    const int32_t value = weight - *layer.weight_zero_point;
+    const int32_t rest = value - std::clamp(value, INT8_MIN, INT8_MAX);
+    if (rest == 0) continue;
+    if (rests.size() == size_t{3} * max_rests || rest > INT8_MAX) return std::nullopt;
+    rests.insert(rests.end(), {static_cast<int32_t>(i / num_k), static_cast<int32_t>(i % num_k), rest});
+  }
+  return rests;
+}
+
+}  // namespace
+
 PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                           const LayoutWindow& window, const GroupMerge& merge) {
+                           const LayoutWindow& window, const GroupMerge& merge, uint32_t max_rests) {
   const ir::Constant& weights = **layer.weight_constant;
   const int32_t zero_point = *layer.weight_zero_point;
   const auto num_o = static_cast<uint64_t>(layer.geometry.out_c);
@@ -85,8 +106,23 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
   packed_window.channels *= merge.merged;
   const uint64_t num_k = window.h * window.w * window.channels, packed_k = num_k * merge.merged;
   std::vector<uint8_t> packed(static_cast<size_t>(layout_bytes(layout, num_o, packed_window)), 0);
+  PackedWeights result;
+  result.zero_point = is_unsigned ? zero_point - 128 : zero_point;
+  bool subtracts_zero_point = false;
+  if (max_rests != 0 && merge.merged == 1 && result.zero_point != 0) {
+    if (auto rests = weight_rests(layer, from, num_k, max_rests)) {
+      subtracts_zero_point = true;
+      result.zero_point = 0;
+      result.rests = std::move(*rests);
+    }
+  }
+  const auto less_zero_point = [&](uint8_t byte) {
+    const int32_t value = (is_unsigned ? byte : static_cast<int8_t>(byte)) - zero_point;
+    return static_cast<uint8_t>(std::clamp(value, INT8_MIN, INT8_MAX));
+  };
   const auto put = [&](uint64_t o, uint64_t k, uint8_t byte) {
-    packed[static_cast<size_t>(layout_index(layout, o, k, num_o, packed_window))] = byte ^ flip;
+    packed[static_cast<size_t>(layout_index(layout, o, k, num_o, packed_window))] =
+        subtracts_zero_point ? less_zero_point(byte) : byte ^ flip;
   };
   for (uint64_t o = 0; o < num_o; ++o) {
     for (uint64_t k = 0; merge.merged > 1 && k < packed_k; ++k) put(o, k, static_cast<uint8_t>(zero_point));
@@ -101,12 +137,10 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
     if (static_cast<int8_t>(packed[i]) < 0) --packed[i + 1];
   }
   const auto size = static_cast<int64_t>(packed.size());
-  PackedWeights result;
   result.bytes = std::make_shared<const std::vector<uint8_t>>(std::move(packed));
   result.tensor =
       lowering.add_constant({ir::kInt8, {size}}, result.bytes,
                             lowering.function().value(layer.nodes.product->operands[product::kWeight]).name);
-  result.zero_point = is_unsigned ? zero_point - 128 : zero_point;
   return result;
 }
 
@@ -128,7 +162,7 @@ std::vector<QuantizedMultiplier> channel_multipliers(const layer::QuantizedLayer
 }
 
 void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                              std::vector<TensorId>* inputs) {
+                              const std::vector<int32_t>& rests, std::vector<TensorId>* inputs) {
   const format::Contract contract = layer_contract(layer);
   const auto num_o = static_cast<size_t>(layer.geometry.out_c);
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
@@ -140,6 +174,7 @@ void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& l
   } else {
     std::vector<int32_t> bias = *layer.channel_bias();
     bias.resize(entries, 0);
+    bias.insert(bias.end(), rests.begin(), rests.end());
     inputs->push_back(add_values<int32_t>(lowering, ir::kInt32, bias, name + "/bias"));
   }
   if (contract == format::Contract_ACC32) return;
