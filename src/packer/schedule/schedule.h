@@ -213,8 +213,8 @@ class StepQueries {
  private:
   struct Table {
     flatbuffers::DetachedBuffer bytes;  // empty: not packed yet
-    // Empty for most steps, which use the program's tensors. A step with tiles has the program's tensors,
-    // then its tiles; a substitute has tensors of its own, then its tiles.
+    // Empty for most steps, which use the program's tensors. A step with tiles, and a substitute, has tensors
+    // of its own, then its tiles.
     std::vector<StepTensor> tensors;
     std::deque<std::array<int64_t, 1>> shapes;  // of weights that are replaced by zeros
   };

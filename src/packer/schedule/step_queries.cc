@@ -40,6 +40,34 @@ StepTensor step_tensor(const target::ProgramTensor& tensor) {
   return result;
 }
 
+// Numbers the tensors of a step, and of its layers, in the order in which it names them; tiles keep theirs.
+class OwnTensors {
+ public:
+  explicit OwnTensors(target::ProgramStep* step) {
+    for (target::ProgramStep& layer : step->layers) renumber(&layer);
+    renumber(step);
+  }
+
+  target::TensorId number(target::TensorId of_program) {
+    if (of_program >= target::kFirstTile) return of_program;
+    const auto at = numbers_.try_emplace(of_program, static_cast<target::TensorId>(tensors_.size()));
+    if (at.second) tensors_.push_back(of_program);
+    return at.first->second;
+  }
+
+  // By their new numbers, those of the program.
+  const std::vector<target::TensorId>& tensors() const { return tensors_; }
+
+ private:
+  void renumber(target::ProgramStep* step) {
+    for (target::TensorId& id : step->inputs) id = number(id);
+    for (target::TensorId& id : step->outputs) id = number(id);
+  }
+
+  std::unordered_map<target::TensorId, target::TensorId> numbers_;
+  std::vector<target::TensorId> tensors_;
+};
+
 void add_tiles(const target::ProgramStep& step, std::vector<StepTensor>* tensors) {
   for (const target::ProgramTensor& tile : step.tiles) {
     tensors->push_back(step_tensor(tile));
@@ -132,12 +160,16 @@ StepView StepQueries::planned(uint32_t step) const {
   if (table.bytes.size() == 0) {
     const target::ProgramStep& source = program_.steps[step];
     flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
-    table.bytes = builder.Release();
-    if (!source.tiles.empty()) {
-      table.tensors = tensors_;
+    if (source.tiles.empty()) {
+      builder.Finish(target::pack_kernel_step(source, tensors_.size(), builder));
+    } else {  // tiles follow tensors of its own: all of the program's would be many for each cascade
+      target::ProgramStep renumbered = source;
+      const OwnTensors own(&renumbered);
+      builder.Finish(target::pack_kernel_step(renumbered, own.tensors().size(), builder));
+      for (const target::TensorId id : own.tensors()) table.tensors.push_back(tensors_[id]);
       add_tiles(source, &table.tensors);
     }
+    table.bytes = builder.Release();
   }
   return view_of(table);
 }
@@ -211,27 +243,15 @@ class Substitution {
     result_.step = step;
     for (target::ProgramStep& layer : result_.step.layers) change(&layer);
     change(&result_.step);
-    for (target::ProgramStep& layer : result_.step.layers) renumber(&layer);
-    renumber(&result_.step);
-    for (auto& [tensor, bytes] : result_.weights) tensor = own_number(tensor);
+    OwnTensors own(&result_.step);
+    for (auto& [tensor, bytes] : result_.weights) tensor = own.number(tensor);
+    result_.tensors = own.tensors();
   }
   SubstituteStep result() { return std::move(result_); }
 
  private:
   const ir::TensorType& type(target::TensorId id) const {
     return id < target::kFirstTile ? tensors_[id].type : tiles_[id - target::kFirstTile].type;
-  }
-
-  target::TensorId own_number(target::TensorId id) {
-    if (id >= target::kFirstTile) return id;
-    const auto at = numbers_.try_emplace(id, static_cast<target::TensorId>(result_.tensors.size()));
-    if (at.second) result_.tensors.push_back(id);
-    return at.first->second;
-  }
-
-  void renumber(target::ProgramStep* step) {
-    for (target::TensorId& id : step->inputs) id = own_number(id);
-    for (target::TensorId& id : step->outputs) id = own_number(id);
   }
 
   void set_layout(const target::ProgramStep& step, uint16_t layout, const LayoutWindow& window,
@@ -266,8 +286,6 @@ class Substitution {
 
   const std::vector<target::ProgramTensor>& tensors_;
   const std::vector<target::ProgramTensor>& tiles_;
-  std::unordered_map<target::TensorId, target::TensorId>
-      numbers_;  // of the program's tensors, the step's own
   SubstituteStep result_;
 };
 
