@@ -209,8 +209,9 @@ __attribute__((noinline)) inline void find_rests(const Conv2dArgs& a, bool pixel
   for (uint32_t i = 0; i < a.num_weight_rests; ++i, from += 3) {
     const WeightRest rest = {static_cast<uint32_t>(from[0]), static_cast<uint32_t>(from[1]), from[2]};
     const TapByte byte = pixels ? TapByte{0, rest.k} : tap_byte(a, rest.k);
-    fill(reinterpret_cast<uint8_t*>(rests[i].zeros_before), 0, offsetof(GemmRest, block));
-    rests[i].weights[rest.channel % 16 * 4 + byte.at % 4] = static_cast<int8_t>(rest.rest);
+    fill(reinterpret_cast<uint8_t*>(rests[i].weights), 0, sizeof(rests[i].weights));
+    rests[i].weights[(GemmRest::kMostBlocks - 1) * 64 + rest.channel % 16 * 4 + byte.at % 4] =
+        static_cast<int8_t>(rest.rest);
     rests[i].block = rest.channel / 16;
     rests[i].at = product->tap_offsets[byte.tap] + byte.at / 4 * 4;
   }

@@ -41,14 +41,17 @@ struct GemmResidual {
 };
 
 // What a weight beyond int8 leaves (kernels/conv2d/conv2d.h, WeightRest): one more group of four bytes that
-// 16 channels have weights for, all zero but one. Tiles of up to eight blocks read zeros around them.
+// 16 channels have weights for, all zero but one.
 struct GemmRest {
-  static constexpr uint32_t kMostBlocks = 8;
-  alignas(64) int8_t zeros_before[(kMostBlocks - 1) * 64];
-  int8_t weights[64];
-  int8_t zeros_after[(kMostBlocks - 1) * 64];
+  static constexpr uint32_t kMostBlocks = 8;               // of a tile
+  alignas(64) int8_t weights[(2 * kMostBlocks - 1) * 64];  // zeros, those of the block, zeros
   uint32_t block;
   size_t at;  // bytes from a row's start to the group, which is one of a tap
+
+  // The weights of a tile whose block blocks_before this one is.
+  const int8_t* weights_from(uint32_t blocks_before) const {
+    return weights + (kMostBlocks - 1 - blocks_before) * 64;
+  }
 };
 
 struct Gemm {

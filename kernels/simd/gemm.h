@@ -128,7 +128,7 @@ __attribute__((always_inline)) inline void add_rests(const Gemm& g, uint32_t fir
   const DotSignBias sign_bias = dot_sign_bias(g.sign_bias);
   for (const GemmRest* rest = g.rests; rest != g.rests + g.num_rests; ++rest) {
     if (rest->block != channel / 16) continue;
-    const int8_t* weights = rest->weights + channel % 16 * 4;
+    const int8_t* weights = rest->weights_from(0) + channel % 16 * 4;
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < kRows; ++p) {
       const DotRow u = dot_row(row_start(g, first_row + p) + rest->at, sign_bias);

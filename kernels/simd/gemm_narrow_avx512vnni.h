@@ -330,7 +330,7 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
         const __m512i four = rests[r].at == first_at ? fours[half][0] : fours[half][1];
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < kFours; ++i)
-          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights + i * 16));
+          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights_from(0) + i * 16));
       }
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kFours; ++i) {

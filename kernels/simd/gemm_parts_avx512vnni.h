@@ -22,14 +22,15 @@ inline size_t product_bytes(const Gemm& g) { return g.num_taps * size_t{tap_k4(g
 // where the addresses of the next ones wait for it.
 __attribute__((always_inline)) inline void read_again() { __asm__ volatile("" ::: "memory"); }
 
-// Groups of four bytes that kBlocks blocks from first_block on have products of, run by run: those of each
-// tap, and those of rests of weights. It begins with the first tap.
+// Whether one of num_blocks blocks has a weight with a rest.
 inline bool has_rests(const Gemm& g, uint32_t first_block, uint32_t num_blocks) {
   uint32_t r = 0;
   while (r < g.num_rests && g.rests[r].block - first_block >= num_blocks) ++r;
   return r < g.num_rests;
 }
 
+// Groups of four bytes that kBlocks blocks from first_block on have products of, run by run: those of each
+// tap, and those of rests of weights. It begins with the first tap.
 template <uint32_t kBlocks, bool kHasRests = true>
 struct GroupRuns {
   const int8_t* weights;  // of the first block; those of the next one are block_bytes further
@@ -60,7 +61,7 @@ struct GroupRuns {
       const GemmRest& rest = g.rests[next - g.num_taps];
       const uint32_t block = rest.block - first_block;
       if (block >= kBlocks) continue;
-      weights = rest.weights - ptrdiff_t{block} * 64;
+      weights = rest.weights_from(block);
       block_bytes = 64;
       at = rest.at;
       end = at + 4;

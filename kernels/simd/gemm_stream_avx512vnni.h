@@ -98,7 +98,7 @@ template <bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 __attribute__((always_inline)) inline void add_rest512(const GemmRest& rest, const EvenRows512<kRows>& rows,
                                                        uint32_t first_block, __m512i sign_bias,
                                                        __m512i (&sums)[kRows * kBlocks]) {
-  const __m512i w = _mm512_loadu_si512(rest.weights);
+  const __m512i w = _mm512_loadu_si512(rest.weights_from(0));
 #pragma GCC unroll 2
   for (uint32_t b = 0; b < kBlocks; ++b) {
     if (rest.block != first_block + b) continue;
@@ -120,10 +120,11 @@ __attribute__((always_inline)) inline void add_rest512(const GemmRest& rest, con
 template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates, bool kHasMore>
 __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks, kFinished = 4 / kBlocks;
+  constexpr bool kRestsAreRuns = kHasMore && kBlocks == 1;
   const uint32_t first_channel = first_block * 16;
   // Copies, because a store of bytes may change what g refers to, as far as the compiler knows.
   const StreamStore512<Epilogue, kBlocks, kSaturates> store(TileStore512<kBlocks>(g, first_channel));
-  const GroupRuns<kBlocks, kHasMore && kBlocks == 1> all_runs(g, first_block);
+  const GroupRuns<kBlocks, kRestsAreRuns> all_runs(g, first_block);
   const size_t stride = g.row_stride;
   const uint8_t* const first_row = g.first_row;
   const int32_t* const row_term = g.row_term;
@@ -155,7 +156,7 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
         sums[i] = _mm512_add_epi32(sums[i], _mm512_set1_epi32(row_term[row + i / kBlocks]));
       }
     }
-    GroupRuns<kBlocks, kHasMore&& kBlocks == 1> runs = all_runs;
+    GroupRuns<kBlocks, kRestsAreRuns> runs = all_runs;
 #pragma GCC unroll 3
     for (uint32_t part = 0; part < kStreamParts; ++part, runs.at += 4, runs.weights += 64) {
       add_products512<kSignBias, kRows, kBlocks>(rows, runs.at, runs.weights, runs.block_bytes, sign_bias,
@@ -168,7 +169,7 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
                                                    sums);
       }
     } while (runs.advance(g, first_block));
-    for (uint32_t r = 0; kHasMore && kBlocks > 1 && r < g.num_rests; ++r)
+    for (uint32_t r = 0; kHasMore && !kRestsAreRuns && r < g.num_rests; ++r)
       add_rest512<kSignBias, kRows, kBlocks>(g.rests[r], rows, first_block, sign_bias, sums);
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < kStreamSums; ++i) before[i] = sums[i];
