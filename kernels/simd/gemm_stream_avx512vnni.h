@@ -98,19 +98,15 @@ template <bool kSignBias, uint32_t kRows, uint32_t kBlocks>
 __attribute__((always_inline)) inline void add_rest512(const GemmRest& rest, const EvenRows512<kRows>& rows,
                                                        uint32_t first_block, __m512i sign_bias,
                                                        __m512i (&sums)[kRows * kBlocks]) {
-  const __m512i w = _mm512_loadu_si512(rest.weights_from(0));
 #pragma GCC unroll 2
   for (uint32_t b = 0; b < kBlocks; ++b) {
     if (rest.block != first_block + b) continue;
-    RowCursor<EvenRows512<kRows>> cursor(rows, rest.at);
+    __m512i own[kRows];
 #pragma GCC unroll 16
-    for (uint32_t p = 0; p < kRows; ++p) {
-      int32_t four;
-      __builtin_memcpy(&four, cursor.next(p), 4);
-      __m512i u = _mm512_set1_epi32(four);
-      if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
-      dot_u8s8_512(sums[p * kBlocks + b], u, w);
-    }
+    for (uint32_t p = 0; p < kRows; ++p) own[p] = sums[p * kBlocks + b];
+    add_products512<kSignBias, kRows, 1>(rows, rest.at, rest.weights_from(0), 0, sign_bias, own);
+#pragma GCC unroll 16
+    for (uint32_t p = 0; p < kRows; ++p) sums[p * kBlocks + b] = own[p];
   }
 }
 
