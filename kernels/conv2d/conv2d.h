@@ -49,6 +49,7 @@
 
 namespace qplan {
 
+// Room for what one layer may have. Layers with more keep their weights_zero_point.
 constexpr uint32_t kMaxWeightRests = 4;
 
 // Ranges that bind has checked: every extent is in [1, 2^31); y * stride_h + ky * dilation_h and pad_top are

@@ -205,9 +205,8 @@ inline void multiply_groups(const Conv2dArgs& a, const LineBuffer& line_buffer, 
 // any.
 __attribute__((noinline)) inline void find_rests(const Conv2dArgs& a, bool pixels, GemmRest* rests,
                                                  Gemm* product) {
-  const int32_t* from = a.bias + div_up(a.output_c, 16) * 16;
-  for (uint32_t i = 0; i < a.num_weight_rests; ++i, from += 3) {
-    const WeightRest rest = {static_cast<uint32_t>(from[0]), static_cast<uint32_t>(from[1]), from[2]};
+  for (uint32_t i = 0; i < a.num_weight_rests; ++i) {
+    const WeightRest rest = weight_rest(a, i);
     const TapByte byte = pixels ? TapByte{0, rest.k} : tap_byte(a, rest.k);
     fill(reinterpret_cast<uint8_t*>(rests[i].weights), 0, sizeof(rests[i].weights));
     rests[i].weights[(GemmRest::kMostBlocks - 1) * 64 + rest.channel % 16 * 4 + byte.at % 4] =

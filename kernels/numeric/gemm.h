@@ -11,7 +11,8 @@
 // zero point is 128 (sign_bias 0), so that u - origin is the byte, or the byte less 128.
 //
 // Weight (o, k) is byte ((o / 16 * num_groups + k / group) * 16 + o % 16) * group + k % group, of num_groups
-// = num_taps * ceil(tap_bytes / group).
+// = num_taps * ceil(tap_bytes / group). A rest (GemmRest) is to be added to one of them. Kernels that add
+// rests have origin 0.
 //
 // The outputs are made under TFL2, TFL1 or F32E, or their float epilogue; with a residual, the sum of that
 // and residual[p][o]. Under ACC32, where kProductMakesSums, out[p][o] is the int32 that requant is given. A

@@ -1,7 +1,9 @@
 // Plans of earlier packers, kept in tests/data/plans for ever: today's runtime reads each, with the same
 // output bytes (format/README.md, "Compatibility"). A plan <model>_v<version>_<target>.qplan goes with the
 // inputs and outputs in tests/data/<model>; adding a version is adding a file. `planes` is the model of f32e
-// with its input in NCHW, packed with --fuse all: the same outputs for the same images.
+// with its input in NCHW, packed with --fuse all: the same outputs for the same images. `rests` is two
+// convolutions with uint8 weights, three of which are rests; its outputs are those of the reference kernels
+// and of a plan for them, which has a zero point of the weights instead.
 #include <gtest/gtest.h>
 
 #include <algorithm>
