@@ -100,8 +100,11 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
   if constexpr (kHasFours512<Epilogue> && !Rows<1>::kAreEven && kBlocks == 1) {
     if (is_fours_product512(g, first_block * 16)) return gemm_fours512<Epilogue>(g, first_block);
   }
-  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && kBlocks == 1) {
-    if (is_narrow_product512(g, first_block * 16)) return gemm_narrow512<Epilogue, kSignBias>(g, first_block);
+  if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven) {
+    if (is_narrow_product512(g, (first_block + kBlocks - 1) * 16)) {
+      for (uint32_t b = 0; b < kBlocks; ++b) gemm_narrow512<Epilogue, kSignBias>(g, first_block + b);
+      return;
+    }
   }
   if constexpr (Epilogue::kIsFloat && Rows<1>::kAreEven && !(kSignBias && kBlocks == 1)) {
     if (g.residual == nullptr && is_short_product512(g)) {
@@ -186,7 +189,10 @@ inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t
     return 2;
   }
   if (g.residual != nullptr) return 0;
-  if (g.rows != nullptr) {
+  if (is_narrow_half_product512(g)) {
+    g.sign_bias == 0 ? gemm_narrow_half512<Epilogue, false>(g, block)
+                     : gemm_narrow_half512<Epilogue, true>(g, block);
+  } else if (g.rows != nullptr) {
     gemm_half_tiles512<Epilogue, ListedRows512, false, 8>(g, block);
   } else if (g.sign_bias == 0) {
     gemm_half_tiles512<Epilogue, EvenRows512, false, 16>(g, block);

@@ -349,6 +349,86 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
   }
 }
 
+// ---- contiguous rows of 16 bytes with at most eight channels: two such vectors for four rows
+
+constexpr uint32_t kSixteenBytes = 16;  // of a row
+
+inline bool is_narrow_half_product512(const Gemm& g) {
+  return g.residual == nullptr && g.rows == nullptr && g.num_taps == 1 && g.tap_bytes == kSixteenBytes &&
+         g.row_stride == kSixteenBytes && g.num_rows >= kEightRows;
+}
+
+// All rows; the last tile may begin among rows that are done.
+template <typename Epilogue, bool kSignBias>
+__attribute__((noinline)) void gemm_narrow_half512(const Gemm& g, uint32_t block) {
+  constexpr uint32_t kFours = 2, kGroups = 4;
+  const FourTimes channels(g, block * 16);
+  const OutputBytes bytes(g);
+  const Epilogue epilogues[kFours] = {{channels, 0}, {channels, 16}};
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
+  __m512i weights[kGroups][kFours], biases[kFours];
+#pragma GCC unroll 2
+  for (uint32_t i = 0; i < kFours; ++i) {
+    const int8_t* of_four = g.weights + block * product_bytes(g) + i * 16;
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < kGroups; ++k) weights[k][i] = broadcast_16_bytes(of_four + k * 64);
+    biases[i] = broadcast_16_bytes(g.bias + block * 16 + i * 4);
+  }
+  // Every second row of eight, so that outputs are in order.
+  const __m512i rows_of_lanes = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
+  // Read here: what is stored below may be anything, to the compiler.
+  const uint8_t* first = row_tap(g, 0, 0);
+  const size_t first_at = g.tap_offsets[0];
+  uint8_t* first_out = g.first_out + block * 16;
+  const size_t stride = g.out_stride;
+  const int32_t* row_term = g.row_term;
+  const uint32_t num_rows = g.num_rows, num_channels = g.num_channels - block * 16;
+  const GemmRest* rests = g.rests;
+  const uint32_t num_rests = g.num_rests;
+  for (uint32_t p = 0; p < num_rows; p += kEightRows) {
+    const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
+    const uint8_t* from = first + size_t{row} * kSixteenBytes;
+    const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + 64);
+    __m512i rows[2] = {_mm512_shuffle_i32x4(low, high, 0x88), _mm512_shuffle_i32x4(low, high, 0xdd)};
+    __m512i outputs[2][kFours];
+#pragma GCC unroll 2
+    for (uint32_t half = 0; half < 2; ++half) {
+      if (kSignBias) rows[half] = _mm512_xor_si512(rows[half], sign_bias);
+      __m512i sums[kFours] = {biases[0], biases[1]};
+      if (row_term != nullptr) {
+        const __m256i terms = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row_term + row));
+        const __m512i term = _mm512_permutexvar_epi32(
+            _mm512_add_epi32(rows_of_lanes, _mm512_set1_epi32(static_cast<int32_t>(half))),
+            _mm512_castsi256_si512(terms));
+#pragma GCC unroll 2
+        for (uint32_t i = 0; i < kFours; ++i) sums[i] = _mm512_add_epi32(sums[i], term);
+      }
+      for (uint32_t r = 0; r < num_rests; ++r) {
+        if (rests[r].block != block) continue;
+        const auto at = static_cast<int32_t>(rests[r].at - first_at);
+        const __m512i four =
+            _mm512_shuffle_epi8(rows[half], _mm512_set1_epi32(0x03020100 + 0x01010101 * at));
+#pragma GCC unroll 2
+        for (uint32_t i = 0; i < kFours; ++i)
+          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights_from(0) + i * 16));
+      }
+      const __m512i fours[kGroups] = {_mm512_shuffle_epi32(rows[half], _MM_PERM_AAAA),
+                                      _mm512_shuffle_epi32(rows[half], _MM_PERM_BBBB),
+                                      _mm512_shuffle_epi32(rows[half], _MM_PERM_CCCC),
+                                      _mm512_shuffle_epi32(rows[half], _MM_PERM_DDDD)};
+#pragma GCC unroll 4
+      for (uint32_t k = 0; k < kGroups; ++k) {
+#pragma GCC unroll 2
+        for (uint32_t i = 0; i < kFours; ++i) dot_u8s8_512(sums[i], fours[k], weights[k][i]);
+      }
+#pragma GCC unroll 2
+      for (uint32_t i = 0; i < kFours; ++i) outputs[half][i] = epilogues[i].outputs(sums[i]);
+    }
+    store_half_rows512(first_out + row * stride, stride, num_channels,
+                       bytes.pack_lanes(outputs[0][0], outputs[0][1], outputs[1][0], outputs[1][1]));
+  }
+}
+
 }  // namespace
 }  // namespace qplan
 
