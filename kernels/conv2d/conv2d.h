@@ -31,6 +31,8 @@
 // entries of bias, three int32 each. (Of weights that are uint8, less their zero point, nearly all are int8.
 // With rests for the others, no kernel has to subtract weights_zero_point * the sum of a window.)
 //
+// Another step may compute the bias, where inputs are of 8 bits, but not under ACC32; it has no rests then.
+//
 // Weights are in the layout weights_layout (kernels/layout.h), of a window [kernel_h, kernel_w, I]: any but
 // hwo16, o4k4 and o4h4. Taps are followed by zeros where layout_needs_zeros says so. bias, multiplier, shift
 // and scale have layout_channels(weights_layout, output_c) entries, as have float_scale and float_offset

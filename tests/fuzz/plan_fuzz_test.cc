@@ -80,7 +80,8 @@ TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
 
 constexpr char kAllKernels[] = "all_kernels";
 constexpr char kF32e[] = "f32e";    // every operator under the contract of floats
-constexpr char kRests[] = "rests";  // of weights
+constexpr char kRests[] = "rests";                // of weights
+constexpr char kComputedBias[] = "computed_bias";  // of a convolution
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
 constexpr char kRegions[] = "regions";           // on a device, with their fallback steps
 constexpr char kSelfChecked[] = "self_checked";  // the digits model with self-checks
@@ -88,12 +89,21 @@ constexpr char kCopied[] = "copied";             // the digits model with copies
 constexpr char kCopiedTarget[] = "tests/fuzz/corpus/target/copies";
 constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 constexpr char kRestsPlan[] = "tests/data/plans/rests_v1.14_x86_64.qplan";
+constexpr char kComputedBiasPlan[] = "tests/data/plans/computed_bias_v1.15_x86_64.qplan";
+
+// The kept plan of that name; null: none.
+const char* kept_plan(std::string_view name) {
+  if (name == kF32e) return kF32ePlan;
+  if (name == kRests) return kRestsPlan;
+  return name == kComputedBias ? kComputedBiasPlan : nullptr;
+}
 
 std::vector<std::string> plan_sources() {
   std::vector<std::string> names = source_names();
   names.push_back(kAllKernels);
   names.push_back(kF32e);
   names.push_back(kRests);
+  names.push_back(kComputedBias);
   names.push_back(kRegions);
   names.push_back(kSelfChecked);
   names.push_back(kCopied);
@@ -105,8 +115,8 @@ class PlanFuzzSource : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     if (GetParam() == kAllKernels) {
       plan_ = AllKernelsPlan::make();
-    } else if (GetParam() == kF32e || GetParam() == kRests) {
-      plan_ = read_file(GetParam() == kF32e ? kF32ePlan : kRestsPlan);
+    } else if (const char* kept = kept_plan(GetParam())) {
+      plan_ = read_file(kept);
       ASSERT_FALSE(plan_.empty());
     } else if (GetParam() == kRegions || GetParam() == kSelfChecked || GetParam() == kCopied) {
       const Bytes model = read_file(kRegionsModel);

@@ -3,7 +3,8 @@
 // inputs and outputs in tests/data/<model>; adding a version is adding a file. `planes` is the model of f32e
 // with its input in NCHW, packed with --fuse all: the same outputs for the same images. `rests` is two
 // convolutions with uint8 weights, three of which are rests; its outputs are those of the reference kernels
-// and of a plan for them, which has a zero point of the weights instead.
+// and of a plan for them, which has a zero point of the weights instead. `computed_bias` is a convolution of
+// its input and of a repeated pixel; its outputs are those of a packer that left the concatenation whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>

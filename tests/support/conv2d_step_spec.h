@@ -208,7 +208,6 @@ inline std::vector<Refusal<Conv2dStepSpec>> common_conv2d_refusals() {
       {dtype(Spec::kMultiplier, 0, 64), "multiplier has int64, expected int32"},
       {dtype(Spec::kShift, 0, 16), "shift has int16, expected int32"},
       {in_arena(Spec::kWeights), "weights is not a constant"},
-      {in_arena(Spec::kBias), "bias is not a constant"},
       {in_arena(Spec::kMultiplier), "multiplier is not a constant"},
       {in_arena(Spec::kShift), "shift is not a constant"},
       {edit([](TestStep& step) { step.tensor(Spec::kInput).shape.pop_back(); }),

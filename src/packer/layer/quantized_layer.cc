@@ -444,6 +444,9 @@ std::optional<std::vector<AccumulatorRange>> QuantizedLayer::accumulator_ranges(
     const WeightSums sums = sums_of(*weights, o);
     ranges[o] = {(*biases)[o] + sums.positive * x_min + sums.negative * x_max,
                  (*biases)[o] + sums.positive * x_max + sums.negative * x_min};
+    if (!computed_bias) continue;
+    ranges[o].min += computed_bias->ranges[o].min;
+    ranges[o].max += computed_bias->ranges[o].max;
   }
   return ranges;
 }

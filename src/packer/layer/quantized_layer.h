@@ -210,6 +210,12 @@ struct AccumulatorRange {
   int64_t magnitude() const { return -min > max ? -min : max; }
 };
 
+// A bias that the network computes: the sums of another layer (src/packer/target/cpu/repeated_pixels.cc).
+struct ComputedBias {
+  ir::ValueId value;                     // [channels]
+  std::vector<AccumulatorRange> ranges;  // of its elements
+};
+
 // Everything is in the terms of the model: uint8 is not shifted to int8.
 struct QuantizedLayer {
   LayerNodes nodes;
@@ -225,8 +231,9 @@ struct QuantizedLayer {
   Part<ir::ConstantRef> weight_constant;  // in the model's layout
   Part<int32_t> weight_zero_point;        // the same for all channels
   Part<LayerWeights> weights;             // of canonical layers, with zero points per channel
-  Part<ir::ConstantRef> bias;             // null: none
-  bool has_bias_on_last_axis = true;      // and so along the channels, where the layout is canonical
+  Part<ir::ConstantRef> bias;             // null: none, or a computed one
+  std::optional<ComputedBias> computed_bias;
+  bool has_bias_on_last_axis = true;  // and so along the channels, where the layout is canonical
 
   // ---- with requantize only
   std::string contract;
@@ -238,7 +245,7 @@ struct QuantizedLayer {
   Geometry unpadded_geometry() const;
   // int32 or int64.
   ir::DType accumulator_dtype() const;
-  // One number per channel, 0 where there is no bias.
+  // One number per channel, 0 where there is no bias that is a constant.
   Part<std::vector<int32_t>> channel_bias() const;
   Part<std::vector<int64_t>> wide_channel_bias() const;  // of accumulators of either dtype
   // One per channel. nullopt: the weights or the bias are no constants of the usual types.

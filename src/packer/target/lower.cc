@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -194,7 +195,9 @@ class FunctionLowering {
 Program lower_function(const ir::Function& function, const TargetProfile& profile, const RegionCodes& regions,
                        const LowerProgress& progress) {
   Refusals refusals;
-  Program program = FunctionLowering(function, profile, regions, &refusals).run(progress);
+  const std::unique_ptr<ir::Function> separated = cpu::separate_repeated_pixels(function, profile);
+  Program program =
+      FunctionLowering(separated ? *separated : function, profile, regions, &refusals).run(progress);
   if (!refusals.empty()) refusals.fail();
   program.devices = regions.devices;
   program.is_small = profile.pointer_size == 4;

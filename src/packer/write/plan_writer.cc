@@ -155,6 +155,13 @@ bool has_weight_rests(const target::Program& program, const target::ProgramStep&
   return entries(2) > entries(3);  // than there are multipliers
 }
 
+// Whether another step, or a layer of one, is a convolution whose bias is computed.
+bool has_computed_bias(const target::Program& program, const target::ProgramStep& step) {
+  const auto has_bias = [&](const target::ProgramStep& layer) { return has_computed_bias(program, layer); };
+  if (std::ranges::any_of(step.layers, has_bias)) return true;
+  return step.npu == nullptr && step.kernel == kKernel_conv2d && !program.tensors[step.inputs[2]].is_constant();
+}
+
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
 uint16_t version_minor(const target::Program& program, const memory::Arena& arena, const SelfChecks& checks) {
   const auto states_classes = [](const target::ProgramStep& step) {
@@ -167,6 +174,10 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
   const auto overwrites = [&](const target::ProgramStep& step) {
     return overwrites_larger(program, arena.lifetimes, step);
   };
+  const auto computes_bias = [&](const target::ProgramStep& step) {
+    return has_computed_bias(program, step);
+  };
+  if (std::ranges::any_of(program.steps, computes_bias)) return 15;
   const auto has_rests = [&](const target::ProgramStep& step) { return has_weight_rests(program, step); };
   if (std::ranges::any_of(program.steps, has_rests)) return 14;
   const auto is_cascade_of_1_13 = [&](const target::ProgramStep& step) {

@@ -103,6 +103,14 @@ __attribute__((noinline)) bool check_weights(const StepCheck& check, const Conv2
                         layout_bytes(a.weights_layout, a.output_c, window_of(a)));
 }
 
+// Another step may compute the bias; not on processors of 32 bits.
+constexpr bool kMayHaveComputedBias = sizeof(void*) > 4;
+
+bool has_computed_bias(const StepView& step, const Conv2dArgs& a) {
+  return kMayHaveComputedBias && a.input_dtype != Dtype::kS16 && a.contract != Contract::kAcc32 &&
+         !step.is_constant(step.step->inputs()->Get(kBias));
+}
+
 // What check.channel_constants checks, of a layer with rests of weights, and these.
 bool check_rests(const StepCheck& check, const Conv2dArgs& a, uint64_t channels) {
   if (!check.constant(kBias, "bias", Dtype::kS32, channels + kRestWords * a.num_weight_rests) ||
@@ -136,6 +144,24 @@ bool check_conv2d_constants(const StepCheck& check, const Conv2dArgs& a) {
                     : check.channel_constants(contract, kBias, channels, a.input_dtype == Dtype::kS16)) &&
          check.float_epilogue<format::Conv2dParams>(check.params_fields(), contract, channels);
 }
+
+namespace {
+
+// The same where the bias is computed: it has an element for each entry that the layout wants.
+bool check_with_computed_bias(const StepCheck& check, const StepView& step, const Conv2dArgs& a) {
+  const format::Contract contract = contract_of(a.contract);
+  const uint64_t channels = layout_channels(a.weights_layout, a.output_c);
+  if (!check_weights(check, a) || !check.input(kBias, "bias", dtype_bit(Dtype::kS32), 1, nullptr))
+    return false;
+  const auto entries = static_cast<uint64_t>(step.input_extents(kBias)[0]);
+  if (entries != channels) {
+    return check.fail_input(kBias, "bias") << "has " << entries << " elements, expected " << channels;
+  }
+  return check.multipliers(contract, kBias + 1, channels) &&
+         check.float_epilogue<format::Conv2dParams>(check.params_fields(), contract, channels);
+}
+
+}  // namespace
 
 // Runs before every step, as `bind` of other families does: `args` is nothing of the plan, so that what leads
 // to its fields is looked up once.
@@ -199,16 +225,20 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
   if (a.output_c % a.groups != 0) {
     return check.fail() << "output channels " << a.output_c << " are not divisible by groups " << a.groups;
   }
-  return check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
-                      kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
-                      kLayout_o4k16) &&
-         check_conv2d_constants(check, a) && check_conv2d_zeros(check, a);
+  if (!check.layout(a.weights_layout, kLayout_ohwi, kLayout_o16k4, kLayout_o16r4, kLayout_o16i4,
+                    kLayout_o16z4, kLayout_o16r8, kLayout_o16i8, kLayout_o16z8, kLayout_o2r4, kLayout_o2h4,
+                    kLayout_o4k16)) {
+    return false;
+  }
+  const bool computes_bias = !kIsForm && has_computed_bias(step, a);
+  return (computes_bias ? check_with_computed_bias(check, step, a) : check_conv2d_constants(check, a)) &&
+         check_conv2d_zeros(check, a);
 }
 
 // Rests of weights follow the entries of the bias. What else a bias may have too much, the check of its size
 // finds.
 void find_rests(const StepView& step, Conv2dArgs& args) {
-  if (args.input_dtype == Dtype::kS16 || args.contract == Contract::kAcc32 ||
+  if (has_computed_bias(step, args) || args.input_dtype == Dtype::kS16 || args.contract == Contract::kAcc32 ||
       layout_block(args.weights_layout) != 16) {
     return;
   }

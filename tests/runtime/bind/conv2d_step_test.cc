@@ -167,6 +167,63 @@ TEST(Conv2dStep, RefusesWrongRestsOfWeights) {
        {[](RestsSpec& s) { s.layer.set_constants(kLayout_ohwi, 6, 4); }, "bias has 48 bytes, expected 6"}});
 }
 
+// Another step computes the bias: it is in the arena.
+struct ComputedBiasSpec : Conv2dStepSpec {
+  std::function<void(TestStep&)> change = [](TestStep&) {};
+
+  ComputedBiasSpec() {
+    edit = [this](TestStep& step) {
+      step.tensor(kBias).bank = TestStep::kArenaBank;
+      change(step);
+    };
+  }
+  ComputedBiasSpec(const ComputedBiasSpec&) = delete;
+};
+
+TEST(Conv2dStep, TakesABiasThatAnotherStepComputes) {
+  for (const bool check : {true, false}) {
+    ComputedBiasSpec spec;
+    TestStep step(kKernel_conv2d);
+    spec.make(step);
+    ArgsStorage storage;
+    Error error;
+    ASSERT_EQ(step.bind(kConv2dFamily, &storage, &error, check), QPLAN_OK) << error.text();
+    EXPECT_EQ(storage.as<Conv2dArgs>().bias, step.view().data[Conv2dStepSpec::kBias]);
+    EXPECT_EQ(storage.as<Conv2dArgs>().num_weight_rests, 0);
+    testing::run_variant(kConv2dFamilyReference.variants[0], storage.bytes);
+  }
+}
+
+TEST(Conv2dStep, RefusesAWrongComputedBias) {
+  using Spec = ComputedBiasSpec;
+  const auto bias = [](std::function<void(TestStep::TensorSpec&)> change) {
+    return [change](Spec& s) { s.change = [change](TestStep& step) { change(step.tensor(Spec::kBias)); }; };
+  };
+  testing::expect_refusals<Spec>(
+      kConv2dFamily,
+      {{bias([](TestStep::TensorSpec& t) { t.type_code = 2; }), "bias has float32"},
+       {bias([](TestStep::TensorSpec& t) { t.shape = {1, 6}; }), "bias has rank 2, expected 1"},
+       {bias([](TestStep::TensorSpec& t) { t.offset += 2; }), "is not aligned to 4"},
+       {[](Spec& s) { s.bias.push_back(0); }, "bias has 7 elements, expected 6"},
+       {[](Spec& s) { s.bias.pop_back(); }, "bias has 5 elements, expected 6"},
+       {[](Spec& s) { s.multiplier[1] = -1; }, "multiplier -1 of channel 1"},
+       {[](Spec& s) { s.shift.pop_back(); }, "shift has"},
+       {[](Spec& s) { s.weights.pop_back(); }, "weights has"},
+       {[](Spec& s) { s.float_epilogue = format::FloatEpilogue_PLAIN; }, "float_scale has 0 entries"},
+       // What rests of weights would be is too much here.
+       {[](Spec& s) {
+          s.groups = 1, s.set_constants(kLayout_o16k4, 6, 4);
+          s.bias.resize(19);
+        },
+        "bias has 19 elements, expected 16"},
+       {[](Spec& s) {
+          s.contract = format::Contract_ACC32;
+          s.multiplier.clear();
+          s.output_zero_point = s.clamp_min = s.clamp_max = 0;
+        },
+        "bias is not a constant"}});
+}
+
 TEST(Conv2dStep, NeedsNoAddressesOfActivations) {
   Conv2dStepSpec spec;
   TestStep step(kKernel_conv2d);

@@ -94,6 +94,11 @@ TEST(DepthwiseConv2dStep, RefusesWhatItCannotProve) {
       {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 1), s.bias.resize(8); },
        "bias has 32 bytes, expected 16"},
       {[](Spec& s) { s.set_constants(kLayout_hwo16, 8, 1), s.shift[15] = 31; }, "shift 31 of channel 15"},
+      // Another step computes the bias of conv2d alone.
+      {[](Spec& s) {
+         s.edit = [](TestStep& step) { step.tensor(Spec::kBias).bank = TestStep::kArenaBank; };
+       },
+       "bias is not a constant"},
   };
   for (const auto& refusal : testing::common_conv2d_refusals()) {
     refusals.push_back(

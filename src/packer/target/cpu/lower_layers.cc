@@ -126,7 +126,8 @@ struct LayerStep {
 
 LayerStep make_layer_step(Lowering& lowering, const NodeSequence& sequence,
                           const layer::QuantizedLayer& layer, KernelId kernel, uint16_t layout,
-                          const LayoutWindow& window, const GroupMerge& merge, uint32_t max_rests = 0) {
+                          const LayoutWindow& window, const GroupMerge& merge,
+                          std::optional<uint32_t> max_rests = {}) {
   const ir::Node& product = *layer.nodes.product;
   LayerStep result;
   result.step = make_step(kernel, product);
@@ -191,9 +192,13 @@ void lower_qconv2d(Lowering& lowering, const NodeSequence& sequence) {
   if (layout == kLayout_o4k16 && !has_scalar_variants(layer)) layout = kLayout_ohwi;
   const LayoutWindow layout_window = {static_cast<uint64_t>(window.kernel_h),
                                       static_cast<uint64_t>(window.kernel_w), group_c};
-  LayerStep made = make_layer_step(
-      lowering, sequence, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d, layout, layout_window,
-      merge, is_for_vectors && lowering.profile().adds_weight_rests && groups == 1 ? kMaxWeightRests : 0);
+  // A computed bias has no room for rests.
+  std::optional<uint32_t> max_rests;
+  if (is_for_vectors && lowering.profile().adds_weight_rests && groups == 1)
+    max_rests = layer.computed_bias ? 0 : kMaxWeightRests;
+  LayerStep made =
+      make_layer_step(lowering, sequence, layer, depthwise ? kKernel_depthwise_conv2d : kKernel_conv2d,
+                      layout, layout_window, merge, max_rests);
   made.step.params = Conv2dParams{
       .contract = layer_contract(layer),
       .weights_layout = layout,

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -187,6 +189,11 @@ struct Rescale {
 // The multiplier of one quotient, divided as the contract divides: in double, or in float32.
 Rescale rescale(format::Contract contract, float input_scale, float output_scale);
 
+// The function with layers that read a repeated pixel as two, of which one makes the bias of the other
+// (repeated_pixels.cc); null where it has none, or the target's kernels want constants.
+std::unique_ptr<ir::Function> separate_repeated_pixels(const ir::Function& function,
+                                                       const TargetProfile& profile);
+
 // A layer with weights: qnn.conv2d or qnn.dense -> nn.bias_add? -> qnn.requantize -> clip?; without the last
 // two where something else reads the accumulators too: then they are the result, under contract ACC32. The
 // nodes when the pattern begins at `node`, which is a `product`; empty when not.
@@ -211,10 +218,11 @@ struct GroupMerge {
   uint64_t group_c = 1;  // input channels
 };
 
-// As int8: uint8 less 128. Where no more than max_rests of the weights less their zero point are not int8,
-// those, with rests, and without a zero point; not of merged groups.
+// As int8: uint8 less 128. Where no more than max_rests, if that is given, of the weights less their zero
+// point are not int8, those, with rests, and without a zero point; not of merged groups.
 PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                           const LayoutWindow& window, const GroupMerge& merge = {}, uint32_t max_rests = 0);
+                           const LayoutWindow& window, const GroupMerge& merge = {},
+                           std::optional<uint32_t> max_rests = {});
 
 // The contracts that layers with weights are computed under, named by their requantize; ACC32 without one.
 format::Contract layer_contract(const layer::QuantizedLayer& layer);

@@ -37,6 +37,37 @@ NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::
   return sequence;
 }
 
+namespace {
+
+// What each of num_o channels can be; empty where that is not known.
+std::vector<layer::AccumulatorRange> ranges_of(const AccumulatorSource& source, size_t num_o) {
+  if (source.product == nullptr) return {};
+  layer::LayerNodes nodes;
+  nodes.function = source.function;
+  nodes.product = source.product;
+  std::optional<std::vector<layer::AccumulatorRange>> ranges = layer::read_layer(nodes).accumulator_ranges();
+  if (!ranges || ranges->size() != num_o) return {};
+  for (const ir::ConstantRef& bias : source.biases) {
+    if (bias == nullptr || bias->type().dtype != ir::kInt32 || bias->as<int32_t>().size() != num_o) return {};
+    for (size_t o = 0; o < num_o; ++o) {
+      (*ranges)[o].min += bias->as<int32_t>()[o];
+      (*ranges)[o].max += bias->as<int32_t>()[o];
+    }
+  }
+  return std::move(*ranges);
+}
+
+// Where the elements of a value can lie that is reshaped sums of a layer; empty where that is not known.
+std::vector<layer::AccumulatorRange> ranges_of_bias(const Lowering& lowering, ir::ValueId bias) {
+  const ir::Function& function = lowering.function();
+  const ir::Node* reshape = function.producer(bias);
+  if (reshape == nullptr || reshape->op == nullptr || reshape->op->name != "reshape") return {};
+  return ranges_of(lowering.accumulator_source(reshape->operands[0]),
+                   static_cast<size_t>(function.type(bias).num_elements()));
+}
+
+}  // namespace
+
 layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSequence& sequence) {
   layer::LayerNodes nodes;
   nodes.function = &lowering.function();
@@ -47,7 +78,18 @@ layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSe
     if (node.op->name == "qnn.requantize") nodes.requantize = &node;
     if (node.op->name == "clip") nodes.clip = &node;
   }
-  return layer::read_layer(nodes);
+  layer::QuantizedLayer layer = layer::read_layer(nodes);
+  const bool is_computed = nodes.bias_add != nullptr && nodes.requantize != nullptr &&
+                           !lowering.function().is_constant(nodes.bias_add->operands[1]);
+  if (is_computed && nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1) {
+    const ir::ValueId bias = nodes.bias_add->operands[1];
+    std::vector<layer::AccumulatorRange> ranges = ranges_of_bias(lowering, bias);
+    if (!ranges.empty()) {
+      layer.bias = ir::ConstantRef();
+      layer.computed_bias = layer::ComputedBias{bias, std::move(ranges)};
+    }
+  }
+  return layer;
 }
 
 std::string violation_of(const layer::QuantizedLayer& layer) {
@@ -94,7 +136,8 @@ std::optional<std::vector<int32_t>> weight_rests(const layer::QuantizedLayer& la
 }  // namespace
 
 PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& layer, uint16_t layout,
-                           const LayoutWindow& window, const GroupMerge& merge, uint32_t max_rests) {
+                           const LayoutWindow& window, const GroupMerge& merge,
+                           std::optional<uint32_t> max_rests) {
   const ir::Constant& weights = **layer.weight_constant;
   const int32_t zero_point = *layer.weight_zero_point;
   const auto num_o = static_cast<uint64_t>(layer.geometry.out_c);
@@ -109,8 +152,8 @@ PackedWeights pack_weights(Lowering& lowering, const layer::QuantizedLayer& laye
   PackedWeights result;
   result.zero_point = is_unsigned ? zero_point - 128 : zero_point;
   bool subtracts_zero_point = false;
-  if (max_rests != 0 && merge.merged == 1 && result.zero_point != 0) {
-    if (auto rests = weight_rests(layer, from, num_k, max_rests)) {
+  if (max_rests && merge.merged == 1 && result.zero_point != 0) {
+    if (auto rests = weight_rests(layer, from, num_k, *max_rests)) {
       subtracts_zero_point = true;
       result.zero_point = 0;
       result.rests = std::move(*rests);
@@ -167,7 +210,9 @@ void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& l
   const auto num_o = static_cast<size_t>(layer.geometry.out_c);
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
   const std::string& name = layer.nodes.product->name;
-  if (layer.accumulator_dtype() == ir::kInt64) {
+  if (layer.computed_bias) {
+    inputs->push_back(lowering.tensor(layer.computed_bias->value));
+  } else if (layer.accumulator_dtype() == ir::kInt64) {
     std::vector<int64_t> bias = *layer.wide_channel_bias();
     bias.resize(entries, 0);
     inputs->push_back(add_values<int64_t>(lowering, ir::kInt64, bias, name + "/bias"));
@@ -263,24 +308,6 @@ FloatEpilogues prove_channels(const std::vector<ChannelRequantization>& channels
   spoil_incomplete_groups(&forms);
   const bool none = std::all_of(forms.scale.begin(), forms.scale.end(), [](float s) { return s < 0.0f; });
   return none ? FloatEpilogues{} : forms;
-}
-
-// What each of num_o channels can be; empty where that is not known.
-std::vector<AccumulatorRange> ranges_of(const AccumulatorSource& source, size_t num_o) {
-  if (source.product == nullptr) return {};
-  layer::LayerNodes nodes;
-  nodes.function = source.function;
-  nodes.product = source.product;
-  std::optional<std::vector<AccumulatorRange>> ranges = layer::read_layer(nodes).accumulator_ranges();
-  if (!ranges || ranges->size() != num_o) return {};
-  for (const ir::ConstantRef& bias : source.biases) {
-    if (bias == nullptr || bias->type().dtype != ir::kInt32 || bias->as<int32_t>().size() != num_o) return {};
-    for (size_t o = 0; o < num_o; ++o) {
-      (*ranges)[o].min += bias->as<int32_t>()[o];
-      (*ranges)[o].max += bias->as<int32_t>()[o];
-    }
-  }
-  return std::move(*ranges);
 }
 
 AccumulatorRange union_of(const std::vector<AccumulatorRange>& ranges) {
