@@ -152,6 +152,27 @@ inline const uint8_t** list_rows(const uint8_t** rows, const uint8_t* row, size_
 }
 #endif
 
+// Interleaves the rows of input under row y of output where they are, without a copy of each; false where one
+// of them is outside of the image, or 64 bytes after the last one, which are read, may be no input, or where
+// bytes would have to change.
+inline bool interleave_in_place(const Conv2dArgs& a, const LineBuffer& line_buffer,
+                                const RowInterleave& interleave, uint32_t n, uint32_t y, uint32_t x,
+                                uint8_t* to) {
+  const LineBufferRow row =
+      line_buffer_row(a, line_buffer, int64_t{x} * a.stride_w - a.pad_left, kKeepsBytes);
+  const int64_t first = int64_t{y} * a.stride_h - a.pad_top;
+  if (row.sign_bias != 0 || row.run == 0 || first < 0 || first + a.kernel_h > a.input_h) return false;
+  const size_t row_bytes = size_t{a.input_w} * a.input_c, rows_before = size_t{n} * a.input_h + first;
+  const size_t all_bytes = size_t{a.batch} * a.input_h * row_bytes;
+  const size_t begin = rows_before * row_bytes + row.first;
+  if (begin + (a.kernel_h - 1) * row_bytes + row.run + kRowSlack > all_bytes) return false;
+  fill(to, row.pad, row.before * a.kernel_h);
+  to += row.before * a.kernel_h;
+  interleave.interleave(static_cast<const uint8_t*>(a.input) + begin, row_bytes, row.run / a.input_c, to);
+  fill(to + row.run * a.kernel_h, row.pad, row.after * a.kernel_h);
+  return true;
+}
+
 // The same in a line buffer, which is filled.
 inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const RowInterleave& interleave,
                        uint32_t block, const LineBufferScratch& parts, Gemm* product) {
@@ -160,9 +181,12 @@ inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const
                  x = across * line_buffer.width;
   const uint32_t height = a.output_h - y < line_buffer.height ? a.output_h - y : line_buffer.height;
   const uint32_t width = a.output_w - x < line_buffer.width ? a.output_w - x : line_buffer.width;
-  copy_line_buffer<copy_run, fill, kKeepsBytes>(a, line_buffer, n, y, x, height, parts.line_buffer);
-  if (line_buffer.is_interleaved)
-    interleave.interleave(parts.line_buffer, line_buffer.pitch, line_buffer.columns, parts.interleaved);
+  if (!line_buffer.is_interleaved ||
+      !interleave_in_place(a, line_buffer, interleave, n, y, x, parts.interleaved)) {
+    copy_line_buffer<copy_run, fill, kKeepsBytes>(a, line_buffer, n, y, x, height, parts.line_buffer);
+    if (line_buffer.is_interleaved)
+      interleave.interleave(parts.line_buffer, line_buffer.pitch, line_buffer.columns, parts.interleaved);
+  }
   product->num_rows = height * width;
   product->first_out =
       static_cast<uint8_t*>(a.output) + ((size_t{n} * a.output_h + y) * a.output_w + x) * product->out_stride;
