@@ -112,6 +112,7 @@ inline void gemm_tiles512(const Gemm& g, uint32_t first_block) {
     }
   }
   if constexpr (Epilogue::kIsFloat && !Rows<1>::kAreEven && kBlocks == 1) {
+    if (gemm_short_runs512<Epilogue>(g, first_block)) return;
     const uint32_t rows = run_tile_rows512(g);
     if (rows == 16) return gemm_runs512<Epilogue, 16>(g, first_block);
     if (rows == 12) return gemm_runs512<Epilogue, 12>(g, first_block);

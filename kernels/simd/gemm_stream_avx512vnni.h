@@ -21,10 +21,13 @@ constexpr uint32_t kStreamParts = kStreamSums / 4;
 // Groups of four bytes of a row, beyond which larger tiles are as fast.
 constexpr uint32_t kMaxStreamK4 = 64;
 
-// Whether it pays, with rows enough for a tile of any kind.
+// Whether it pays, with rows enough for a tile of any kind. Of listed rows no more than a seventh is to be
+// computed twice.
 inline bool is_short_product512(const Gemm& g) {
-  return g.rows == nullptr && g.num_rows >= kStreamSums && tap_k4(g) >= kStreamParts &&
-         g.num_taps * size_t{tap_k4(g)} <= kMaxStreamK4;
+  if (tap_k4(g) < kStreamParts || g.num_taps * size_t{tap_k4(g)} > kMaxStreamK4) return false;
+  if (g.rows == nullptr) return g.num_rows >= kStreamSums;
+  const uint32_t computed = (g.even_rows + kStreamSums - 1) / kStreamSums * kStreamSums;
+  return g.even_rows >= kStreamSums && computed - g.even_rows <= computed / 7;
 }
 
 // Rows that are streamed: not the last one, where a tile would have no other.
@@ -113,7 +116,8 @@ __attribute__((always_inline)) inline void add_rest512(const GemmRest& rest, con
 // Rows [0, num_rows) by kBlocks blocks, one or two. What is before the first tile is written to the first
 // rows, too, and then written over. kHasMore: than products of taps, a row_term or rests of weights; without,
 // products of 16 bytes to 96 channels take 3 % less.
-template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates, bool kHasMore>
+// kInRuns: rows are listed, in runs at one distance (Gemm::even_rows).
+template <typename Epilogue, bool kSignBias, uint32_t kBlocks, bool kSaturates, bool kHasMore, bool kInRuns>
 __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, uint32_t first_block) {
   constexpr uint32_t kRows = kStreamSums / kBlocks, kFinished = 4 / kBlocks;
   constexpr bool kRestsAreRuns = kHasMore && kBlocks == 1;
@@ -140,9 +144,13 @@ __attribute__((noinline)) void gemm_stream512(const Gemm& g, uint32_t num_rows, 
   };
 
   uint8_t* out_before = store.row(0);
-  for (uint32_t p = 0; p < num_rows; p += kRows) {
-    const uint32_t row = p + kRows <= num_rows ? p : num_rows - kRows;
-    const EvenRows512<kRows> rows(first_row + row * stride, stride);
+  const uint8_t* const* const listed = g.rows;
+  const uint32_t run_rows = kInRuns ? g.even_rows : num_rows;
+  for (uint32_t run = 0, p = 0; run < num_rows;) {
+    const uint32_t row = run + (p + kRows <= run_rows ? p : run_rows - kRows);
+    p += kRows;
+    if (p >= run_rows) p = 0, run += run_rows;
+    const EvenRows512<kRows> rows(kInRuns ? listed[row] : first_row + row * stride, stride);
     __m512i sums[kStreamSums];
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < kStreamSums; ++i) sums[i] = biases[i % kBlocks];
@@ -184,14 +192,28 @@ inline void gemm_short512(const Gemm& g, uint32_t first_block) {
     if constexpr (kStreamSaturates<Epilogue>) {
       if (StreamStore512<Epilogue, kStreamed, true>::takes(TileStore512<kStreamed>(g, b * 16))) {
         g.row_term != nullptr || has_rests(g, b, kStreamed)
-            ? gemm_stream512<Epilogue, kSignBias, kStreamed, true, true>(g, end, b)
-            : gemm_stream512<Epilogue, kSignBias, kStreamed, true, false>(g, end, b);
+            ? gemm_stream512<Epilogue, kSignBias, kStreamed, true, true, false>(g, end, b)
+            : gemm_stream512<Epilogue, kSignBias, kStreamed, true, false, false>(g, end, b);
         continue;
       }
     }
-    gemm_stream512<Epilogue, kSignBias, kStreamed, false, true>(g, end, b);
+    gemm_stream512<Epilogue, kSignBias, kStreamed, false, true, false>(g, end, b);
   }
   if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
+}
+
+// Listed rows of one block; false where another way is to be taken: layers like most alone are worth a
+// function.
+template <typename Epilogue>
+inline bool gemm_short_runs512(const Gemm& g, uint32_t block) {
+  if constexpr (kStreamSaturates<Epilogue>) {
+    if (g.row_term == nullptr && g.residual == nullptr && is_short_product512(g) && !has_rests(g, block, 1) &&
+        StreamStore512<Epilogue, 1, true>::takes(TileStore512<1>(g, block * 16))) {
+      gemm_stream512<Epilogue, false, 1, true, false, true>(g, g.num_rows, block);
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
