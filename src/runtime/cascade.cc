@@ -307,13 +307,60 @@ __attribute__((noinline)) bool layers_may_be_in_place(const Layers& layers, uint
   return !is_first || reads_ahead(layers);
 }
 
+// Rows that a layer makes for a block: what its arguments depend on, but for where rows are.
+struct MadeShape {
+  uint32_t output_rows, input_rows;
+  int64_t above;  // rows of the first window that are above the first row that is read
+  bool is_in_place;
+
+  bool operator==(const MadeShape& other) const {
+    return output_rows == other.output_rows && input_rows == other.input_rows && above == other.above &&
+           is_in_place == other.is_in_place;
+  }
+};
+
+struct Choice {
+  const KernelVariant* variant;
+  uint32_t work_items;
+};
+
+// What was chosen for a layer, and for which rows: nearly all blocks have as many, and to choose takes as
+// many instructions as some blocks.
+template <bool kKept>
+struct KeptChoice {
+  Choice choice;  // without a variant: nothing has been chosen
+  MadeShape shape;
+
+  void forget_choice() { choice.variant = nullptr; }
+  template <typename Choose>
+  Choice choice_for(const MadeShape& wanted, Choose choose) {
+    if (choice.variant == nullptr || !(shape == wanted)) {
+      choice = choose();
+      shape = wanted;
+    }
+    return choice;
+  }
+};
+template <>
+struct KeptChoice<false> {
+  void forget_choice() {}
+  template <typename Choose>
+  Choice choice_for(const MadeShape&, Choose choose) {
+    return choose();
+  }
+};
+
 // Rows of a layer's output, of the image at hand: while a cascade runs, those of all layers follow what is
 // kept of them.
-struct MadeRows {
+struct MadeRows : KeptChoice<kIsOnStack> {
   Rows held;       // those that the tile has; of the last layer, those of the block
   uint32_t first;  // of those, the first one that the block has to make
 
   Rows made() const { return {first, held.end}; }
+  void set(Rows new_held, uint32_t new_first) {
+    held = new_held;
+    first = new_first;
+  }
 };
 
 class Run {
@@ -326,7 +373,9 @@ class Run {
         isa_(isa),
         rows_(reinterpret_cast<MadeRows*>(layers + args.num_layers)),
         tiles_(static_cast<uint8_t*>(scratch) + room_bytes(args)),
-        scratch_bytes_(most_layer_scratch(layers_, isa)) {}
+        scratch_bytes_(most_layer_scratch(layers_, isa)) {
+    for (uint32_t i = 0; kIsOnStack && i < layers_.count(); ++i) rows_[i].forget_choice();
+  }
 
   void work_items(uint32_t begin, uint32_t end) {
     const uint32_t blocks = (args().output_h + layers_.block_rows - 1) / layers_.block_rows;
@@ -353,7 +402,7 @@ class Run {
   __attribute__((noinline)) uint32_t plan_block(uint32_t first) const {
     uint32_t i = layers_.count() - 1;
     const uint32_t rest = args().output_h - first;
-    rows_[i] = {{first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)}, first};
+    rows_[i].set({first, first + (rest < layers_.block_rows ? rest : layers_.block_rows)}, first);
     for (; i > 0; --i) {
       advance(i);
       const Rows made = rows_[i - 1].made();
@@ -376,17 +425,16 @@ class Run {
       }
       first = held.end;
     }
-    rows_[layer - 1] = {need, first};
+    rows_[layer - 1].set(need, first);
   }
 
   void run(uint32_t index, uint32_t image) const {
-    const KernelVariant* variant = prepare(index, image);
-    const void* const args = layers_.room_of(index);
-    variant->run(args, 0, variant->work_items(args), tiles_ + layers_.tile_bytes);
+    const Choice choice = prepare(index, image);
+    choice.variant->run(layers_.room_of(index), 0, choice.work_items, tiles_ + layers_.tile_bytes);
   }
 
   // A function of its own, whose stack is free while the layer runs.
-  __attribute__((noinline)) const KernelVariant* prepare(uint32_t index, uint32_t image) const {
+  __attribute__((noinline)) Choice prepare(uint32_t index, uint32_t image) const {
     const Layer& layer = layers_.layer[index];
     const Rows output = rows_[index].made();
     const StepView view = layers_.view(index);
@@ -407,7 +455,12 @@ class Run {
     }
     void* const args = layers_.get_args(index);
     layer.family->row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
-    return variant_for(layer, view, args, isa_, scratch_bytes_);
+    const int64_t above = int64_t{need.begin} - int64_t{output.begin} * layer.window.stride;
+    const MadeShape shape = {output.end - output.begin, need.end - need.begin, above, rows == to};
+    return rows_[index].choice_for(shape, [&] {
+      const KernelVariant* const variant = variant_for(layer, view, args, isa_, scratch_bytes_);
+      return Choice{variant, variant->work_items(args)};
+    });
   }
 
   // A row of a layer's output and those after it. Where the next layer is in place, they are the rows that it
