@@ -356,7 +356,8 @@ Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
   if (form != Form::kPlain) return both(slide_of<kStride>(p.block, form));
   if (kStride == 1 && has_pixel_pairs(a, form)) return both(narrow<1, 8>);
   if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, 4>);
-  if (p.block.groups == 4) return both(plain_slide<kStride, 4>(a, p.block));
+  if (p.block.groups == 4)
+    return {plain_slide<kStride, 4>(a, p.block), plain_slide<kStride, 4, 1>(a, p.block), true};
   if (p.block.groups == 2) return both(plain_slide<kStride, 2>(a, p.block));
   return has_halves(a, p.block) ? halves_way<kStride>(a) : both(plain_slide<kStride, 1>(a, p.block));
 }

@@ -178,13 +178,14 @@ inline BlockRows rows_of_block(const DepthwiseConv2dArgs& a, const Block& block,
   return rows;
 }
 
-// Where the rows of a work item begin, in the first column of the image.
+// Where the rows of a work item begin, in the first column of the image. group_rows: of outputs, at most
+// kRows.
 template <uint32_t kKernel, uint32_t kStride>
-void find_rows(const DepthwiseConv2dArgs& a, uint32_t groups, const BlockRows& rows, uint32_t row,
-               Padding* padding, ColumnRun* run, OutputRows* to) {
+void find_rows(const DepthwiseConv2dArgs& a, uint32_t groups, uint32_t group_rows, const BlockRows& rows,
+               uint32_t row, Padding* padding, ColumnRun* run, OutputRows* to) {
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   for (uint32_t g = 0; g < groups; ++g) {
-    const uint32_t y = row + g * kRows;
+    const uint32_t y = row + g * group_rows;
     const int64_t first = int64_t{y} * kStride + rows.phase.begin;
     const uint8_t** at = run->rows + g;
     if (y < rows.end_row && first >= 0 && first + kInputRows <= rows.phase.num_inputs) {
@@ -200,7 +201,7 @@ void find_rows(const DepthwiseConv2dArgs& a, uint32_t groups, const BlockRows& r
     }
     uint8_t* out = rows.out + y * rows.output_step;
     for (uint32_t r = 0; r < kRows; ++r, out += rows.output_step)
-      to->rows[r][g] = y + r < rows.end_row ? out : nullptr;
+      to->rows[r][g] = r < group_rows && y + r < rows.end_row ? out : nullptr;
   }
 }
 
@@ -223,7 +224,9 @@ void run_work_item(const DepthwiseConv2dArgs& a, const Prepared& p, Form form, W
   constexpr uint32_t kRows = kStride == 1 ? 2 : 1, kInputRows = kKernel + kRows - 1;
   ColumnRun run;
   OutputRows to;
-  find_rows<kKernel, kStride>(a, p.block.groups, rows, row, padding, &run, &to);
+  const uint32_t groups = p.block.groups, left = rows.end_row - row;
+  const uint32_t group_rows = way.spreads_rows && left <= groups ? 1 : kRows;
+  find_rows<kKernel, kStride>(a, groups, group_rows, rows, row, padding, &run, &to);
   if (to.rows[0][0] == nullptr) return;  // the first phase has a row more than this one
   const Slide slide = kRows == 2 && to.rows[1][0] == nullptr ? way.single_row : way.rows;
   run.step = size_t{a.dilation_w} * a.input_c;

@@ -212,13 +212,13 @@ using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const Column
 struct Way {
   Slide rows;
   Slide single_row;
+  bool spreads_rows = false;  // where groups are as many as rows, each has one, and single_row makes them
 };
 
 // What depthwise_channels_avx512vnni.h leaves. SignBiases are worth a function of their own where many layers
 // pass.
-template <uint32_t kStride, uint32_t kGroups>
+template <uint32_t kStride, uint32_t kGroups, uint32_t kRows = 2 / kStride>
 Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
-  constexpr uint32_t kRows = 2 / kStride;
   if (block.count * kGroups != 64) return slide<PlainEpilogue, kStride, kGroups, kRows, false, true>;
   if (a.input_dtype == Dtype::kS8 || kGroups != 2)
     return slide<PlainEpilogue, kStride, kGroups, kRows, true, true>;
