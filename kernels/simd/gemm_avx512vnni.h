@@ -9,6 +9,7 @@
 #include "kernels/numeric/gemm.h"
 #include "kernels/simd/avx512vnni.h"
 #include "kernels/simd/gemm_fours_avx512vnni.h"
+#include "kernels/simd/gemm_halves_avx512vnni.h"
 #include "kernels/simd/gemm_narrow_avx512vnni.h"
 #include "kernels/simd/gemm_parts_avx512vnni.h"
 #include "kernels/simd/gemm_stream_avx512vnni.h"
@@ -185,6 +186,13 @@ inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t
   };
   if (!has_form(block, 1)) return 0;
   if (g.rows == nullptr && block > first_block && has_form(block - 1, 1)) {
+    if constexpr (kStreamsFromLowest<Epilogue>) {  // others have no registers for it
+      if (is_streamed_three_halves512(g)) {
+        g.sign_bias == 0 ? stream_three_halves512<Epilogue, false>(g, block - 1)
+                         : stream_three_halves512<Epilogue, true>(g, block - 1);
+        return 2;
+      }
+    }
     g.sign_bias == 0 ? gemm_three_halves512<Epilogue, false>(g, block - 1)
                      : gemm_three_halves512<Epilogue, true>(g, block - 1);
     return 2;
