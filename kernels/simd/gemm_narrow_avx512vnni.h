@@ -16,9 +16,8 @@
 namespace qplan {
 namespace {
 
-// ---- rows of eight bytes with 16 channels. A vector of sums has four channels of four rows: one
-// load and four shuffles give the bytes of eight rows, where sums of 16 channels of one row would need
-// sixteen loads.
+// ---- rows of eight bytes with 16 channels. A vector of sums has four channels of four rows: one load and
+// four shuffles give the bytes of eight rows, where sums of 16 channels of one row would need sixteen loads.
 
 constexpr uint32_t kEightBytes = 8;  // of a row
 constexpr uint32_t kEightRows = 8;   // of a tile

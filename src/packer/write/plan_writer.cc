@@ -155,11 +155,12 @@ bool has_weight_rests(const target::Program& program, const target::ProgramStep&
   return entries(2) > entries(3);  // than there are multipliers
 }
 
-// Whether another step, or a layer of one, is a convolution whose bias is computed.
+// Whether it, or a layer of a cascade, is a convolution whose bias another step computes.
 bool has_computed_bias(const target::Program& program, const target::ProgramStep& step) {
   const auto has_bias = [&](const target::ProgramStep& layer) { return has_computed_bias(program, layer); };
   if (std::ranges::any_of(step.layers, has_bias)) return true;
-  return step.npu == nullptr && step.kernel == kKernel_conv2d && !program.tensors[step.inputs[2]].is_constant();
+  return step.npu == nullptr && step.kernel == kKernel_conv2d &&
+         !program.tensors[step.inputs[2]].is_constant();
 }
 
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
