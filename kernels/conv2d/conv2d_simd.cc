@@ -153,8 +153,8 @@ inline const uint8_t** list_rows(const uint8_t** rows, const uint8_t* row, size_
 #endif
 
 // Interleaves the rows of input under row y of output where they are, without a copy of each; false where one
-// of them is outside of the image, or 64 bytes after the last one, which are read, may be no input, or where
-// bytes would have to change.
+// of them is outside of the image, where fewer bytes of input follow the last one than may be read after it,
+// or where bytes would have to change.
 inline bool interleave_in_place(const Conv2dArgs& a, const LineBuffer& line_buffer,
                                 const RowInterleave& interleave, uint32_t n, uint32_t y, uint32_t x,
                                 uint8_t* to) {
@@ -173,7 +173,7 @@ inline bool interleave_in_place(const Conv2dArgs& a, const LineBuffer& line_buff
   return true;
 }
 
-// The same in a line buffer, which is filled.
+// Rows of the product for a block of windows, whose line buffer is filled.
 inline void block_rows(const Conv2dArgs& a, const LineBuffer& line_buffer, const RowInterleave& interleave,
                        uint32_t block, const LineBufferScratch& parts, Gemm* product) {
   const uint32_t across = block % line_buffer.blocks_across, down = block / line_buffer.blocks_across;

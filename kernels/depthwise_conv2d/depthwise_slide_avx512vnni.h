@@ -212,7 +212,7 @@ using Slide = void (*)(const DepthwiseConv2dArgs&, const Prepared&, const Column
 struct Way {
   Slide rows;
   Slide single_row;
-  bool spreads_rows = false;  // where groups are as many as rows, each has one, and single_row makes them
+  bool spreads_rows = false;  // where there are no more rows than groups, each has one, by single_row
 };
 
 // What depthwise_channels_avx512vnni.h leaves. SignBiases are worth a function of their own where many layers

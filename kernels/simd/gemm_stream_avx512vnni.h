@@ -202,8 +202,7 @@ inline void gemm_short512(const Gemm& g, uint32_t first_block) {
   if (end < g.num_rows) gemm_row512<Epilogue, Rows, kSignBias, kBlocks>(g, end, first_block);
 }
 
-// Listed rows of one block; false where another way is to be taken: layers like most alone are worth a
-// function.
+// Listed rows of one block; false where that is left to tiles: what few layers have is not worth a function.
 template <typename Epilogue>
 inline bool gemm_short_runs512(const Gemm& g, uint32_t block) {
   if constexpr (kStreamSaturates<Epilogue>) {

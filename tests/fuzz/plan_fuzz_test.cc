@@ -79,8 +79,8 @@ TEST(PlanFuzz, WeightsBehindTapsAreRefused) {
 }
 
 constexpr char kAllKernels[] = "all_kernels";
-constexpr char kF32e[] = "f32e";    // every operator under the contract of floats
-constexpr char kRests[] = "rests";                // of weights
+constexpr char kF32e[] = "f32e";                   // every operator under the contract of floats
+constexpr char kRests[] = "rests";                 // of weights
 constexpr char kComputedBias[] = "computed_bias";  // of a convolution
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
 constexpr char kRegions[] = "regions";           // on a device, with their fallback steps

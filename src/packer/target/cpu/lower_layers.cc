@@ -160,6 +160,9 @@ std::vector<Constraint> constraints_of_qconv2d() {
                                           ", the kernels take NHWC and OHWI");
                              }};
   Constraint operands = layer_operands(prefix);
+  operands.requirement +=
+      "; on processors of 64 bits the bias may also be the reshaped sums of another layer, of 16, 32, ... "
+      "channels";
   // Which extent of the weights counts the channels is known by their layout.
   operands.violation = [violation = operands.violation](const Matched& match) {
     return layer::has_canonical_layout(*node_of(match)) ? violation(match) : "";

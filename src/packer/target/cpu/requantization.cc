@@ -57,7 +57,7 @@ std::vector<layer::AccumulatorRange> ranges_of(const AccumulatorSource& source, 
   return std::move(*ranges);
 }
 
-// Where the elements of a value can lie that is reshaped sums of a layer; empty where that is not known.
+// What each element of a reshaped tensor of a layer's sums can be; empty where that is not known.
 std::vector<layer::AccumulatorRange> ranges_of_bias(const Lowering& lowering, ir::ValueId bias) {
   const ir::Function& function = lowering.function();
   const ir::Node* reshape = function.producer(bias);
@@ -79,9 +79,13 @@ layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSe
     if (node.op->name == "clip") nodes.clip = &node;
   }
   layer::QuantizedLayer layer = layer::read_layer(nodes);
-  const bool is_computed = nodes.bias_add != nullptr && nodes.requantize != nullptr &&
-                           !lowering.function().is_constant(nodes.bias_add->operands[1]);
-  if (is_computed && nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1) {
+  // Of a step: layouts have no zeros after so many channels, and processors of 64 bits alone read it.
+  constexpr int64_t kVector = 16;
+  const bool may_be_computed = nodes.bias_add != nullptr && nodes.requantize != nullptr &&
+                               nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1 &&
+                               layer.geometry.out_c % kVector == 0 && is_8_bit(layer.input_dtype) &&
+                               lowering.profile().pointer_size == sizeof(uint64_t);
+  if (may_be_computed && !lowering.function().is_constant(nodes.bias_add->operands[1])) {
     const ir::ValueId bias = nodes.bias_add->operands[1];
     std::vector<layer::AccumulatorRange> ranges = ranges_of_bias(lowering, bias);
     if (!ranges.empty()) {
@@ -211,6 +215,7 @@ void append_channel_constants(Lowering& lowering, const layer::QuantizedLayer& l
   const auto entries = static_cast<size_t>(layout_channels(layout, num_o));
   const std::string& name = layer.nodes.product->name;
   if (layer.computed_bias) {
+    if (!rests.empty()) throw PackError(QPLAN_INTERNAL, cat("'", name, "': a computed bias with rests"));
     inputs->push_back(lowering.tensor(layer.computed_bias->value));
   } else if (layer.accumulator_dtype() == ir::kInt64) {
     std::vector<int64_t> bias = *layer.wide_channel_bias();
