@@ -79,7 +79,7 @@ layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSe
     if (node.op->name == "clip") nodes.clip = &node;
   }
   layer::QuantizedLayer layer = layer::read_layer(nodes);
-  // Of a step: layouts have no zeros after so many channels, and processors of 64 bits alone read it.
+  // Layouts of so many channels want no entries after the last one, and processors of 64 bits alone read it.
   constexpr int64_t kVector = 16;
   const bool may_be_computed = nodes.bias_add != nullptr && nodes.requantize != nullptr &&
                                nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1 &&
