@@ -116,6 +116,18 @@ __attribute__((always_inline)) inline void gemm_half_tile512(const Gemm& g, cons
   }
 }
 
+// The last tile may begin among rows that are done. Not inlined: its loop needs all registers.
+template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
+__attribute__((noinline)) void gemm_half_tiles512(const Gemm& g, uint32_t block) {
+  const TwiceHalf channels(g, block * 16);
+  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
+    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
+    gemm_half_tile512<Epilogue, Rows, kSignBias, kRows>(g, channels, row, block);
+  }
+}
+
+// ---- the block and the one before it
+
 // Eight rows of 16 channels and up to eight more. Two rows share a vector of the latter: three products for
 // their groups of four bytes, where two blocks would take four. (A half block of its own has half the lanes,
 // but as many instructions: where there are two ports of 512 bits, it takes as long as a whole one.)
@@ -166,13 +178,95 @@ __attribute__((always_inline)) inline void store_three_half_sums512(const Gemm& 
   store_sums512<kThreeHalvesRows, 2>(g, blocks, first_row, first_channel);
 }
 
+// The lanes of the second of two rows in a vector of halves.
+constexpr __mmask16 kSecondRow = 0xff00;
+
+// Adds the products of a group of four bytes of each row, the first row's at `from`.
+template <bool kSignBias>
+__attribute__((always_inline)) inline void add_three_halves512(const uint8_t* from, size_t stride,
+                                                               const int8_t* weights, size_t block_bytes,
+                                                               __m512i sign_bias,
+                                                               __m512i (&sums)[kThreeHalvesRows],
+                                                               __m512i (&halves)[kThreeHalvesRows / 2]) {
+  const __m512i w = _mm512_loadu_si512(weights);
+  const __m512i half_w =
+      _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + block_bytes)));
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < kThreeHalvesRows / 2; ++i, from += 2 * stride) {
+    int32_t first, second;
+    __builtin_memcpy(&first, from, 4);
+    __builtin_memcpy(&second, from + stride, 4);
+    __m512i u = _mm512_set1_epi32(first), v = _mm512_set1_epi32(second);
+    if (kSignBias) u = _mm512_xor_si512(u, sign_bias), v = _mm512_xor_si512(v, sign_bias);
+    dot_u8s8_512(sums[2 * i], u, w);
+    dot_u8s8_512(sums[2 * i + 1], v, w);
+    dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), half_w);
+  }
+}
+
+// Blocks `block` and the next one, the last, of all rows, kThreeHalvesRows at least; the last tile may begin
+// among rows that are done.
+template <typename Epilogue, bool kSignBias>
+__attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t block) {
+  constexpr uint32_t kRows = kThreeHalvesRows;
+  const uint32_t first_channel = block * 16;
+  const size_t stride = g.row_stride;
+  const TwiceHalf half_channels(g, first_channel + 16);
+  const OutputBytes bytes(g);
+  const Epilogue epilogue(g, first_channel), half_epilogue(half_channels, 0);
+  const __m512i bias = _mm512_loadu_si512(g.bias + first_channel);
+  const __m512i half_bias = _mm512_broadcast_i64x4(
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel + 16)));
+  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
+  const auto mask = static_cast<__mmask32>(mask64(g.num_channels - first_channel));
+  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
+    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
+    GroupRuns<2> runs(g, block);
+    __m512i sums[kRows], halves[kRows / 2];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias;
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_bias;
+    if (g.row_term != nullptr) {
+#pragma GCC unroll 4
+      for (uint32_t i = 0; i < kRows / 2; ++i) {
+        const __m512i first = _mm512_set1_epi32(g.row_term[row + 2 * i]);
+        const __m512i second = _mm512_set1_epi32(g.row_term[row + 2 * i + 1]);
+        sums[2 * i] = _mm512_add_epi32(sums[2 * i], first);
+        sums[2 * i + 1] = _mm512_add_epi32(sums[2 * i + 1], second);
+        halves[i] = _mm512_add_epi32(halves[i], _mm512_mask_blend_epi32(kSecondRow, first, second));
+      }
+    }
+    do {
+      read_again();
+      const uint8_t *at = row_start(g, row) + runs.at, *end = row_start(g, row) + runs.end;
+      const int8_t* weights = runs.weights;
+      for (; at != end; at += 4, weights += 64) {
+        add_three_halves512<kSignBias>(at, stride, weights, runs.block_bytes, sign_bias, sums, halves);
+      }
+      runs.weights = weights;
+    } while (runs.advance(g, block));
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kRows; ++i) sums[i] = epilogue.outputs(sums[i]);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_epilogue.outputs(halves[i]);
+    if constexpr (kProductAddsResidual) {
+      if (g.residual != nullptr) {
+        store_three_half_sums512(g, sums, halves, row, first_channel);
+        continue;
+      }
+    }
+    store_three_halves512(bytes, g.first_out + row * g.out_stride + first_channel, g.out_stride, mask, sums,
+                          halves);
+  }
+}
+
 // The same of products of few bytes: the outputs of a tile are made between the products of the next one
-// (gemm_stream_avx512vnni.h). What is before the first tile is written to the first rows, too,
-// and then written over.
+// (gemm_stream_avx512vnni.h). What is before the first tile is written to the first rows, too, and then
+// written over.
 template <typename Epilogue, bool kSignBias>
 __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t block) {
   constexpr uint32_t kRows = kThreeHalvesRows;
-  constexpr __mmask16 kSecondRow = 0xff00;
   const uint32_t first_channel = block * 16;
   const size_t stride = g.row_stride, out_stride = g.out_stride;
   const TwiceHalf half_channels(g, first_channel + 16);
@@ -213,21 +307,8 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
     for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias, halves[i / 2] = half_bias;
     GroupRuns<2> runs = all_runs;
     const auto add_group = [&]() __attribute__((always_inline)) {
-      const __m512i w = _mm512_loadu_si512(runs.weights);
-      const __m512i half_w = _mm512_broadcast_i64x4(
-          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(runs.weights + runs.block_bytes)));
-      const uint8_t* from = rows + runs.at;
-#pragma GCC unroll 4
-      for (uint32_t i = 0; i < kRows / 2; ++i, from += 2 * stride) {
-        int32_t first, second;
-        __builtin_memcpy(&first, from, 4);
-        __builtin_memcpy(&second, from + stride, 4);
-        __m512i u = _mm512_set1_epi32(first), v = _mm512_set1_epi32(second);
-        if (kSignBias) u = _mm512_xor_si512(u, sign_bias), v = _mm512_xor_si512(v, sign_bias);
-        dot_u8s8_512(sums[2 * i], u, w);
-        dot_u8s8_512(sums[2 * i + 1], v, w);
-        dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), half_w);
-      }
+      add_three_halves512<kSignBias>(rows + runs.at, stride, runs.weights, runs.block_bytes, sign_bias, sums,
+                                     halves);
       runs.at += 4, runs.weights += 64;
     };
     add_group();
@@ -251,88 +332,6 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
 // Whether it pays.
 inline bool is_streamed_three_halves512(const Gemm& g) {
   return g.row_term == nullptr && g.residual == nullptr && is_short_product512(g);
-}
-
-// Blocks `block` and the next one, the last, of all rows, kThreeHalvesRows at least; the last tile may begin
-// among rows that are done.
-template <typename Epilogue, bool kSignBias>
-__attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t block) {
-  constexpr uint32_t kRows = kThreeHalvesRows;
-  const uint32_t first_channel = block * 16;
-  const size_t stride = g.row_stride;
-  const TwiceHalf half_channels(g, first_channel + 16);
-  const OutputBytes bytes(g);
-  const Epilogue epilogue(g, first_channel), half_epilogue(half_channels, 0);
-  const __m512i bias = _mm512_loadu_si512(g.bias + first_channel);
-  const __m512i half_bias = _mm512_broadcast_i64x4(
-      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel + 16)));
-  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
-  const auto mask = static_cast<__mmask32>(mask64(g.num_channels - first_channel));
-  constexpr __mmask16 kSecondRow = 0xff00;
-  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
-    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
-    GroupRuns<2> runs(g, block);
-    __m512i sums[kRows], halves[kRows / 2];
-#pragma GCC unroll 8
-    for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias;
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_bias;
-    if (g.row_term != nullptr) {
-#pragma GCC unroll 4
-      for (uint32_t i = 0; i < kRows / 2; ++i) {
-        const __m512i first = _mm512_set1_epi32(g.row_term[row + 2 * i]);
-        const __m512i second = _mm512_set1_epi32(g.row_term[row + 2 * i + 1]);
-        sums[2 * i] = _mm512_add_epi32(sums[2 * i], first);
-        sums[2 * i + 1] = _mm512_add_epi32(sums[2 * i + 1], second);
-        halves[i] = _mm512_add_epi32(halves[i], _mm512_mask_blend_epi32(kSecondRow, first, second));
-      }
-    }
-    do {
-      read_again();
-      const uint8_t *at = row_start(g, row) + runs.at, *end = row_start(g, row) + runs.end;
-      const int8_t* weights = runs.weights;
-      for (; at != end; at += 4, weights += 64) {
-        const __m512i w = _mm512_loadu_si512(weights);
-        const __m512i half_w = _mm512_broadcast_i64x4(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + runs.block_bytes)));
-        const uint8_t* from = at;
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < kRows / 2; ++i, from += 2 * stride) {
-          int32_t first, second;
-          __builtin_memcpy(&first, from, 4);
-          __builtin_memcpy(&second, from + stride, 4);
-          __m512i u = _mm512_set1_epi32(first), v = _mm512_set1_epi32(second);
-          if (kSignBias) u = _mm512_xor_si512(u, sign_bias), v = _mm512_xor_si512(v, sign_bias);
-          dot_u8s8_512(sums[2 * i], u, w);
-          dot_u8s8_512(sums[2 * i + 1], v, w);
-          dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), half_w);
-        }
-      }
-      runs.weights = weights;
-    } while (runs.advance(g, block));
-#pragma GCC unroll 8
-    for (uint32_t i = 0; i < kRows; ++i) sums[i] = epilogue.outputs(sums[i]);
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_epilogue.outputs(halves[i]);
-    if constexpr (kProductAddsResidual) {
-      if (g.residual != nullptr) {
-        store_three_half_sums512(g, sums, halves, row, first_channel);
-        continue;
-      }
-    }
-    store_three_halves512(bytes, g.first_out + row * g.out_stride + first_channel, g.out_stride, mask, sums,
-                          halves);
-  }
-}
-
-// The last tile may begin among rows that are done. Not inlined: its loop needs all registers.
-template <typename Epilogue, template <uint32_t> class Rows, bool kSignBias, uint32_t kRows>
-__attribute__((noinline)) void gemm_half_tiles512(const Gemm& g, uint32_t block) {
-  const TwiceHalf channels(g, block * 16);
-  for (uint32_t p = 0; p < g.num_rows; p += kRows) {
-    const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
-    gemm_half_tile512<Epilogue, Rows, kSignBias, kRows>(g, channels, row, block);
-  }
 }
 
 }  // namespace
