@@ -33,6 +33,7 @@ TEST_P(RepeatedPixelsOn, GiveTheOutputsOfTheWholeLayer) {
     network.has_bias = seed % 7 != 0;
     if (seed % 11 == 0) network.greatest_bias = 1 << 26;
     network.output_c = seed % 6 == 0 ? 80 : 32;
+    if (seed % 4 == 1) network.scales = RepeatedPixelNetwork::scales_of(network.output_c);
     if (seed % 9 == 0) network.concatenated = "(%x, %2)";
     if (seed % 9 == 1) network.concatenated = "(%2, %x, %2, %x)", network.channels = 24;
     switch (seed / 2 % 4) {

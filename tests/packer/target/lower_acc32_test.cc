@@ -276,6 +276,24 @@ TEST(LowerAcc32, AccumulatorsAreAnOutput) {
             (std::vector<int32_t>{99760, 71860}));
 }
 
+// Rows and channels are as many, so that either could have the scales, or the bias.
+TEST(LowerAcc32, ALayersScalesAndBiasAlongAnotherAxis) {
+  const std::string conv =
+      "  %0 = qnn.conv2d(%x, const(Tensor[(2, 1, 1, 2), int8], [1, 0, 0, 1]), 0, 0, 1f, 1f, "
+      "data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n";
+  const std::string text =
+      main_text("%x: Tensor[(1, 2, 1, 2), int8]",
+                conv + "  qnn.requantize(%0, const(Tensor[(2), float32], [1, 0.5]), 0, 2f, 1, axis=1)");
+  EXPECT_EQ(kernels_of(lower_text(text)), "conv2d requantize");
+  EXPECT_EQ((run_text<int8_t>(text, std::vector<int8_t>{10, 20, 40, 80})),
+            (std::vector<int8_t>{6, 11, 11, 21}));
+  const std::string refusal =
+      lower_refusal(main_text("%x: Tensor[(1, 2, 1, 2), int8]",
+                              conv + "  %1 = nn.bias_add(%0, const(Tensor[(2), int32], [3, 4]), axis=1);\n"
+                                     "  qnn.requantize(%1, 1f, 0, 2f, 1)"));
+  EXPECT_NE(refusal.find("the bias is not along the channels"), std::string::npos) << refusal;
+}
+
 TEST(LowerAcc32, ARequantizeAlongAnotherAxis) {
   const std::string text =
       main_text("%x: Tensor[(2, 3), int32]",

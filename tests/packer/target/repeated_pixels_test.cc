@@ -77,6 +77,17 @@ TEST(RepeatedPixels, OtherLayersStayWhole) {
             whole.substr(0, 11) + "resize_bilinear concat conv2d");
   EXPECT_EQ(kernels({.axis = 2, .channels = 6}), whole);
   EXPECT_EQ(kernels({.pool = "pool_size=[4, 3]"}), whole);
+  // With 16 rows and 16 channels, scales and biases can be along either.
+  EXPECT_EQ(kernels({.height = 16,
+                     .output_c = 16,
+                     .window = "strides=[1, 1]",
+                     .scales = Network::scales_of(16),
+                     .scale_axis = 1}),
+            whole + " requantize");
+  EXPECT_NE(
+      lower_refusal(Network{.height = 16, .output_c = 16, .window = "strides=[1, 1]", .bias_axis = 1}.text())
+          .find("the bias is not along the channels"),
+      std::string::npos);
   EXPECT_EQ(kernels({.tail = "(%7, %4)"}), whole);
   EXPECT_EQ(kernels({.tail = "(%7, %6)"}), whole + " requantize");
   // All that it reads is repeated.
@@ -86,7 +97,7 @@ TEST(RepeatedPixels, OtherLayersStayWhole) {
 
 // Biases that a network computes are taken where a layer has been separated, and where the same is written.
 TEST(RepeatedPixels, OtherComputedBiasesAreRefused) {
-  const auto refusal = [](int channels, const char* target) -> std::string {
+  const auto refusal = [](int channels, const char* target, bool bias_is_first = true) -> std::string {
     const std::string c = std::to_string(channels);
     std::string weights = "0";
     for (int i = 1; i < channels * 6; ++i) weights += ", 1";
@@ -94,9 +105,11 @@ TEST(RepeatedPixels, OtherComputedBiasesAreRefused) {
       return "qnn.conv2d(" + data + ", const(Tensor[(" + c + ", 1, 1, 6), int8], [" + weights +
              "]), -128, 0, 1f, 1f, data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n";
     };
+    const std::string bias = "%0 = " + conv("%p") + "%1 = reshape(%0, newshape=[" + c + "]);\n";
+    const std::string sums = "%2 = " + conv("%x");
     const std::string text =
         main_text("%x: Tensor[(1, 5, 3, 6), int8], %p: Tensor[(1, 1, 1, 6), int8]",
-                  "%0 = " + conv("%p") + "%1 = reshape(%0, newshape=[" + c + "]);\n%2 = " + conv("%x") +
+                  (bias_is_first ? bias + sums : sums + bias) +
                       "%3 = nn.bias_add(%2, %1, axis=3);\nqnn.requantize(%3, 1f, 0, 10f, 0)");
     try {
       lower_text(text, target);
@@ -106,6 +119,8 @@ TEST(RepeatedPixels, OtherComputedBiasesAreRefused) {
     return "";
   };
   EXPECT_EQ(refusal(32, "cpu"), "");
+  // A step cannot read what a later one makes.
+  EXPECT_NE(refusal(32, "cpu", false).find("the bias is not a constant"), std::string::npos);
   EXPECT_NE(refusal(24, "cpu").find("the bias is not a constant"), std::string::npos);
   EXPECT_NE(refusal(32, "cpu,arch=cortex-m").find("the bias is not a constant"), std::string::npos);
 }

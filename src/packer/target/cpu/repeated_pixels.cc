@@ -73,9 +73,16 @@ std::vector<Part> parts_of(const Pre& pre, PreValue data) {
 std::optional<Layer> layer_of(const Pre& pre, PreNode requantize) {
   constexpr int64_t kVector = 16;  // of channels: layouts have no zeros after the last one
   PreValue sum = requantize.operand(0);
+  const ir::ConstantRef scales = pre.constant(requantize.operand(unary::kInputScale));
+  const int64_t scale_axis =
+      op::normalized_axis(op::attr_int(requantize.node(), "axis"), pre.type(sum).shape.size());
+  if (scales == nullptr || (scales->type().num_elements() != 1 && scale_axis != kChannels)) return {};
   const std::optional<PreNode> bias_add = pre.producer(sum, "nn.bias_add");
   if (bias_add) {
-    if (pre.num_uses(sum) != 1 || pre.constant(bias_add->operand(1)) == nullptr) return {};
+    const int64_t axis =
+        op::normalized_axis(op::attr_int(bias_add->node(), "axis"), pre.type(sum).shape.size());
+    if (pre.num_uses(sum) != 1 || pre.constant(bias_add->operand(1)) == nullptr || axis != kChannels)
+      return {};
     sum = bias_add->operand(0);
   }
   const auto conv = pre.producer(sum, "qnn.conv2d");

@@ -23,6 +23,19 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
   return result;
 }
 
+namespace {
+
+// Whether a qnn.requantize has one scale, or one for each channel of what it requantises. Those along another
+// axis are no scales of a layer.
+bool has_scales_of_channels(const Lowering& lowering, const ir::Node& requantize) {
+  const ir::ConstantRef scales = lowering.function().value(requantize.operands[1]).constant;
+  const auto rank = std::ssize(lowering.type(requantize.operands[0]).shape);
+  return scales == nullptr || scales->type().num_elements() == 1 ||
+         op::normalized_axis(op::attr_int(requantize, "axis"), static_cast<size_t>(rank)) == rank - 1;
+}
+
+}  // namespace
+
 NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
   if (!lowering.is(node, product)) return {};
   NodeSequence sequence{node};
@@ -31,7 +44,8 @@ NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::
     sequence.push_back(next);
     next = lowering.only_user(next);
   }
-  if (!lowering.is(next, "qnn.requantize")) return sequence;
+  if (!lowering.is(next, "qnn.requantize") || !has_scales_of_channels(lowering, lowering.node(next)))
+    return sequence;
   const NodeSequence tail = with_clip(lowering, next);
   sequence.insert(sequence.end(), tail.begin(), tail.end());
   return sequence;
@@ -55,6 +69,12 @@ std::vector<layer::AccumulatorRange> ranges_of(const AccumulatorSource& source, 
     }
   }
   return std::move(*ranges);
+}
+
+// Whether a node before this one makes the value, so that its step comes first.
+bool is_made_before(const Lowering& lowering, ir::ValueId value, uint32_t node) {
+  const ir::Value& made = lowering.function().value(value);
+  return made.kind == ir::ValueKind::kResult && made.producer < node;
 }
 
 // What each element of a reshaped tensor of a layer's sums can be; empty where that is not known.
@@ -85,7 +105,8 @@ layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSe
                                nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1 &&
                                layer.geometry.out_c % kVector == 0 && is_8_bit(layer.input_dtype) &&
                                lowering.profile().pointer_size == sizeof(uint64_t);
-  if (may_be_computed && !lowering.function().is_constant(nodes.bias_add->operands[1])) {
+  if (may_be_computed && layer.has_bias_on_last_axis &&
+      is_made_before(lowering, nodes.bias_add->operands[1], sequence.front())) {
     const ir::ValueId bias = nodes.bias_add->operands[1];
     std::vector<layer::AccumulatorRange> ranges = ranges_of_bias(lowering, bias);
     if (!ranges.empty()) {
@@ -107,6 +128,7 @@ std::string violation_of(const layer::QuantizedLayer& layer) {
   if (why.empty() && !is_8_bit(layer.weight_dtype))
     why = cat("weights ", (*layer.weight_constant)->type(), ", expected int8 or uint8");
   need(layer.wide_channel_bias());
+  if (why.empty() && !layer.has_bias_on_last_axis) why = "the bias is not along the channels";
   if (layer.nodes.requantize == nullptr) return why;
   need(layer.accumulator_zero_point);
   if (why.empty() && *layer.accumulator_zero_point != 0)
