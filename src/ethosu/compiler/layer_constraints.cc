@@ -58,9 +58,8 @@ Constraint layout(const std::string& prefix) {
             const QuantizedLayer& layer = c.layer();
             if (!layer.is_canonical) return "layouts other than NHWC and OHWI";
             if (!layer.has_bias_on_last_axis) return "the bias is not along the channels";
-            return layer.requantizes_last_axis || !layer.scales || layer.scales->product.size() == 1
-                       ? ""
-                       : "the scales of the requantisation are not along the channels";
+            return layer.requantizes_channels ? ""
+                                              : "the scales of the requantisation are not along the channels";
           }};
 }
 

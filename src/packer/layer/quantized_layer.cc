@@ -205,6 +205,11 @@ enum RequantizeOperand {
   kOutputScale,
   kOutputZeroPoint
 };
+
+bool is_on_last_axis(const ir::Function& function, const ir::Node& node) {
+  const size_t rank = function.type(node.results[0]).shape.size();
+  return op::normalized_axis(op::attr_int(node, "axis"), rank) == static_cast<int64_t>(rank) - 1;
+}
 enum BiasAddOperand { kBiasData, kBias };
 enum PadOperand { kPadData, kPadValue };
 
@@ -265,7 +270,7 @@ class Reader {
     layer.bias = ir::ConstantRef();
     if (n_.bias_add != nullptr) {
       layer.bias = constant(*n_.bias_add, kBias, "the bias");
-      layer.has_bias_on_last_axis = is_on_last_axis(*n_.bias_add);
+      layer.has_bias_on_last_axis = is_on_last_axis(function_, *n_.bias_add);
     }
     if (n_.requantize != nullptr) requantization(&layer);
     return layer;
@@ -284,11 +289,6 @@ class Reader {
   }
   Part<int32_t> zero_point(const ir::Node& node, size_t operand, const char* what) const {
     return read_zero_point(function_, node.operands[operand], what);
-  }
-
-  bool is_on_last_axis(const ir::Node& node) const {
-    const size_t rank = function_.type(node.results[0]).shape.size();
-    return op::normalized_axis(op::attr_int(node, "axis"), rank) == static_cast<int64_t>(rank) - 1;
   }
 
   Part<Padding> padding(const op::Window2d& window) const {
@@ -330,7 +330,7 @@ class Reader {
     layer->accumulator_zero_point =
         zero_point(requantize, kAccumulatorZeroPoint, "the accumulator's zero point");
     layer->output_zero_point = zero_point(requantize, kOutputZeroPoint, "the output's zero point");
-    layer->requantizes_last_axis = is_on_last_axis(requantize);
+    layer->requantizes_channels = requantizes_channels(function_, requantize);
     layer->scales = read_layer_scales(function_, product_, function_, requantize,
                                       static_cast<size_t>(layer->geometry.out_c));
   }
@@ -380,6 +380,11 @@ Part<LayerScales> read_layer_scales(const ir::Function& product_function, const 
         cat("multiplier rule '", rule, "' is not known, expected 'product_f64' or 'product_f32'"));
   }
   return LayerScales{*input, *weights, *given, *output, rule == "product_f32"};
+}
+
+bool requantizes_channels(const ir::Function& function, const ir::Node& requantize) {
+  return function.type(requantize.operands[kAccumulatorScale]).num_elements() == 1 ||
+         is_on_last_axis(function, requantize);
 }
 
 int32_t pad_value(const ir::Constant& constant) {

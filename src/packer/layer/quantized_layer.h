@@ -239,7 +239,7 @@ struct QuantizedLayer {
   std::string contract;
   Part<int32_t> accumulator_zero_point, output_zero_point;
   Part<LayerScales> scales;
-  bool requantizes_last_axis = true;
+  bool requantizes_channels = true;  // as the function of that name says
 
   // The geometry with nn.pad taken into the window. padding can be read.
   Geometry unpadded_geometry() const;
@@ -261,6 +261,10 @@ QuantizedLayer read_layer(const LayerNodes& nodes);
 Part<LayerScales> read_layer_scales(const ir::Function& product_function, const ir::Node& product,
                                     const ir::Function& requantize_function, const ir::Node& requantize,
                                     size_t channels);
+
+// Whether a qnn.requantize has one scale for all accumulators, or one for each channel, the last axis. Scales
+// along another axis are not those of a layer.
+bool requantizes_channels(const ir::Function& function, const ir::Node& requantize);
 
 // The values of an nn.pad and its like, a constant of the data's dtype or written as float32 or int32.
 int32_t pad_value(const ir::Constant& constant);

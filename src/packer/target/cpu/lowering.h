@@ -199,6 +199,9 @@ std::unique_ptr<ir::Function> separate_repeated_pixels(const ir::Function& funct
 // nodes when the pattern begins at `node`, which is a `product`; empty when not.
 NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product);
 layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSequence& sequence);
+// Whether another step may compute the layer's bias: only processors of 64 bits read such a one, and it has
+// no entries beyond the channels, which layouts want of other numbers of channels.
+bool takes_computed_bias(const layer::QuantizedLayer& layer, const TargetProfile& profile);
 // What no kernel takes of its weights, bias, scales and zero points; "" where they take all. The functions
 // below expect that, and that the layout is canonical.
 std::string violation_of(const layer::QuantizedLayer& layer);

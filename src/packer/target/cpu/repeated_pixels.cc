@@ -70,32 +70,24 @@ std::vector<Part> parts_of(const Pre& pre, PreValue data) {
 }
 
 // The layer that a qnn.requantize ends, where it can be separated.
-std::optional<Layer> layer_of(const Pre& pre, PreNode requantize) {
-  constexpr int64_t kVector = 16;  // of channels: layouts have no zeros after the last one
+std::optional<Layer> layer_of(const Pre& pre, PreNode requantize, const TargetProfile& profile) {
   PreValue sum = requantize.operand(0);
-  const ir::ConstantRef scales = pre.constant(requantize.operand(unary::kInputScale));
-  const int64_t scale_axis =
-      op::normalized_axis(op::attr_int(requantize.node(), "axis"), pre.type(sum).shape.size());
-  if (scales == nullptr || (scales->type().num_elements() != 1 && scale_axis != kChannels)) return {};
   const std::optional<PreNode> bias_add = pre.producer(sum, "nn.bias_add");
-  if (bias_add) {
-    const int64_t axis =
-        op::normalized_axis(op::attr_int(bias_add->node(), "axis"), pre.type(sum).shape.size());
-    if (pre.num_uses(sum) != 1 || pre.constant(bias_add->operand(1)) == nullptr || axis != kChannels)
-      return {};
-    sum = bias_add->operand(0);
-  }
+  if (bias_add && pre.num_uses(sum) != 1) return {};
+  if (bias_add) sum = bias_add->operand(0);
   const auto conv = pre.producer(sum, "qnn.conv2d");
-  if (!conv || pre.num_uses(sum) != 1 || !layer::has_canonical_layout(conv->node())) return {};
-  const ir::ConstantRef weights = pre.constant(conv->operand(product::kWeight));
-  const ir::TensorType& result = pre.type(conv->result());
-  if (weights == nullptr || !is_8_bit(weights->type().dtype) || result.dtype != ir::kInt32 ||
-      !is_8_bit(pre.type(conv->operand(product::kData)).dtype) || result.shape[kChannels] % kVector != 0 ||
-      op::attr_int(conv->node(), "groups") != 1) {
+  if (!conv || pre.num_uses(sum) != 1) return {};
+  layer::LayerNodes nodes;
+  nodes.function = &pre.function();
+  nodes.product = &conv->node();
+  nodes.bias_add = bias_add ? &bias_add->node() : nullptr;
+  nodes.requantize = &requantize.node();
+  const layer::QuantizedLayer layer = layer::read_layer(nodes);
+  const op::Window2d& window = layer.geometry.window;
+  if (!takes_computed_bias(layer, profile) || !layer.requantizes_channels || !layer.weights || !layer.bias ||
+      window.kernel_h != 1 || window.kernel_w != 1 || window.is_padded()) {
     return {};
   }
-  const op::Window2d window = op::conv2d_window(conv->node(), weights->type());
-  if (window.kernel_h != 1 || window.kernel_w != 1 || window.is_padded()) return {};
   std::vector<Part> parts = parts_of(pre, conv->operand(product::kData));
   if (parts.empty()) return {};
   return Layer{*conv, bias_add, std::move(parts)};
@@ -148,9 +140,9 @@ class PartialSums {
   std::vector<Part> parts_;
 };
 
-bool separate(Rebuild& r, PreNode requantize) {
+bool separate(Rebuild& r, PreNode requantize, const TargetProfile& profile) {
   if (!requantize.is("qnn.requantize")) return false;
-  const std::optional<Layer> layer = layer_of(r.pre(), requantize);
+  const std::optional<Layer> layer = layer_of(r.pre(), requantize, profile);
   if (!layer) return false;
   const PreNode& conv = layer->conv;
   const ir::Attrs along_channels = {{"axis", static_cast<int64_t>(kChannels)}};
@@ -175,9 +167,7 @@ bool separate(Rebuild& r, PreNode requantize) {
 
 std::unique_ptr<ir::Function> separate_repeated_pixels(const ir::Function& function,
                                                        const TargetProfile& profile) {
-  // Kernels of small processors have their biases as constants.
-  if (profile.pointer_size < sizeof(uint64_t)) return nullptr;
-  return pattern::rebuild(function, separate);
+  return pattern::rebuild(function, [&](Rebuild& r, PreNode node) { return separate(r, node, profile); });
 }
 
 }  // namespace qplan::target::cpu

@@ -23,19 +23,6 @@ Rescale rescale(format::Contract contract, float input_scale, float output_scale
   return result;
 }
 
-namespace {
-
-// Whether a qnn.requantize has one scale, or one for each channel of what it requantises. Those along another
-// axis are no scales of a layer.
-bool has_scales_of_channels(const Lowering& lowering, const ir::Node& requantize) {
-  const ir::ConstantRef scales = lowering.function().value(requantize.operands[1]).constant;
-  const auto rank = std::ssize(lowering.type(requantize.operands[0]).shape);
-  return scales == nullptr || scales->type().num_elements() == 1 ||
-         op::normalized_axis(op::attr_int(requantize, "axis"), static_cast<size_t>(rank)) == rank - 1;
-}
-
-}  // namespace
-
 NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::string_view product) {
   if (!lowering.is(node, product)) return {};
   NodeSequence sequence{node};
@@ -44,7 +31,8 @@ NodeSequence match_weighted_layer(const Lowering& lowering, uint32_t node, std::
     sequence.push_back(next);
     next = lowering.only_user(next);
   }
-  if (!lowering.is(next, "qnn.requantize") || !has_scales_of_channels(lowering, lowering.node(next)))
+  if (!lowering.is(next, "qnn.requantize") ||
+      !layer::requantizes_channels(lowering.function(), lowering.node(next)))
     return sequence;
   const NodeSequence tail = with_clip(lowering, next);
   sequence.insert(sequence.end(), tail.begin(), tail.end());
@@ -88,6 +76,14 @@ std::vector<layer::AccumulatorRange> ranges_of_bias(const Lowering& lowering, ir
 
 }  // namespace
 
+bool takes_computed_bias(const layer::QuantizedLayer& layer, const TargetProfile& profile) {
+  constexpr int64_t kVector = 16;
+  return layer.nodes.product->op->name == "qnn.conv2d" && layer.nodes.requantize != nullptr &&
+         layer.geometry.groups == 1 && layer.geometry.out_c % kVector == 0 && is_8_bit(layer.input_dtype) &&
+         layer.accumulator_dtype() == ir::kInt32 && layer.has_bias_on_last_axis &&
+         profile.pointer_size == sizeof(uint64_t);
+}
+
 layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSequence& sequence) {
   layer::LayerNodes nodes;
   nodes.function = &lowering.function();
@@ -99,13 +95,7 @@ layer::QuantizedLayer read_weighted_layer(const Lowering& lowering, const NodeSe
     if (node.op->name == "clip") nodes.clip = &node;
   }
   layer::QuantizedLayer layer = layer::read_layer(nodes);
-  // Layouts of so many channels want no entries after the last one, and processors of 64 bits alone read it.
-  constexpr int64_t kVector = 16;
-  const bool may_be_computed = nodes.bias_add != nullptr && nodes.requantize != nullptr &&
-                               nodes.product->op->name == "qnn.conv2d" && layer.geometry.groups == 1 &&
-                               layer.geometry.out_c % kVector == 0 && is_8_bit(layer.input_dtype) &&
-                               lowering.profile().pointer_size == sizeof(uint64_t);
-  if (may_be_computed && layer.has_bias_on_last_axis &&
+  if (nodes.bias_add != nullptr && takes_computed_bias(layer, lowering.profile()) &&
       is_made_before(lowering, nodes.bias_add->operands[1], sequence.front())) {
     const ir::ValueId bias = nodes.bias_add->operands[1];
     std::vector<layer::AccumulatorRange> ranges = ranges_of_bias(lowering, bias);

@@ -174,8 +174,7 @@ class Reader {
 
   void layer_scales(const layer::QuantizedLayer& from) {
     const layer::LayerScales& s = need(from.scales);
-    if (!s.is_one() && !from.requantizes_last_axis)
-      refuse("the scales of the requantisation are not along the channels");
+    if (!from.requantizes_channels) refuse("the scales of the requantisation are not along the channels");
     op_.num_scales = static_cast<uint32_t>(s.is_one() ? 1 : from.geometry.out_c);
     for (size_t o = 0; o < op_.num_scales; ++o) {
       if (op_.contract == QPLAN_NPU_F32E) {

@@ -107,13 +107,8 @@ Constraint layout(const std::string& prefix) {
             const QuantizedLayer& layer = c.layer();
             if (!layer.is_canonical) return "layouts other than NHWC and OHWI";
             if (!layer.has_bias_on_last_axis) return "the bias is not along the channels";
-            const ir::Node* requantize = layer.nodes.requantize;
-            if (requantize == nullptr || layer.requantizes_last_axis) return "";
-            for (size_t i = 1; i < requantize->operands.size(); ++i) {
-              if (c.function().type(requantize->operands[i]).num_elements() > 1)
-                return "the scales of the requantisation are not along the channels";
-            }
-            return "";
+            return layer.requantizes_channels ? ""
+                                              : "the scales of the requantisation are not along the channels";
           }};
 }
 
