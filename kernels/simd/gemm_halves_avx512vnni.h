@@ -28,26 +28,34 @@ inline void dot_u8s8_256([[maybe_unused]] __m256i& sum, [[maybe_unused]] __m256i
 #endif
 }
 
-// What epilogues in float look at, of eight channels, twice: a vector of sums has two rows.
-struct TwiceHalf {
+// What epilogues in float look at, as kSpread writes it from that of the channels: kEntries for a product
+// whose vectors of sums are no 16 channels of one row.
+template <uint32_t kEntries, void (*kSpread)(const float* from, float* to)>
+struct SpreadConstants {
   const float *scale, *float_scale, *float_offset;
-  alignas(64) float values[3][16];
+  alignas(64) float values[3][kEntries];
 
-  TwiceHalf(const Gemm& g, uint32_t channel)
-      : scale(twice(g.scale, channel, values[0])),
-        float_scale(twice(g.float_scale, channel, values[1])),
-        float_offset(twice(g.float_offset, channel, values[2])) {}
-  TwiceHalf(const TwiceHalf&) = delete;
+  SpreadConstants(const Gemm& g, uint32_t channel)
+      : scale(spread(g.scale, channel, values[0])),
+        float_scale(spread(g.float_scale, channel, values[1])),
+        float_offset(spread(g.float_offset, channel, values[2])) {}
+  SpreadConstants(const SpreadConstants&) = delete;
 
  private:
-  static const float* twice(const float* from, uint32_t channel, float* to) {
+  static const float* spread(const float* from, uint32_t channel, float* to) {
     if (from == nullptr) return nullptr;
-    const __m256 eight = _mm256_loadu_ps(from + channel);
-    _mm256_store_ps(to, eight);
-    _mm256_store_ps(to + 8, eight);
+    kSpread(from + channel, to);
     return to;
   }
 };
+
+// Eight channels twice: a vector of sums has two rows.
+inline void spread_twice(const float* from, float* to) {
+  const __m256 eight = _mm256_loadu_ps(from);
+  _mm256_store_ps(to, eight);
+  _mm256_store_ps(to + 8, eight);
+}
+using TwiceHalf = SpreadConstants<16, spread_twice>;
 
 // Eight rows, contiguous in `rows`, of `count` outputs each.
 __attribute__((always_inline)) inline void store_half_rows512(uint8_t* out, size_t stride, uint32_t count,
@@ -204,6 +212,25 @@ __attribute__((always_inline)) inline void add_three_halves512(const uint8_t* fr
   }
 }
 
+// What the tiles of a product have in common. half_channels: of the channels after the first 16.
+template <typename Epilogue>
+struct ThreeHalves {
+  OutputBytes bytes;
+  Epilogue epilogue, half_epilogue;
+  __m512i bias, half_bias, sign_bias;
+  __mmask32 mask;  // of the channels
+
+  ThreeHalves(const Gemm& g, const TwiceHalf& half_channels, uint32_t first_channel)
+      : bytes(g),
+        epilogue(g, first_channel),
+        half_epilogue(half_channels, 0),
+        bias(_mm512_loadu_si512(g.bias + first_channel)),
+        half_bias(_mm512_broadcast_i64x4(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel + 16)))),
+        sign_bias(_mm512_set1_epi8(static_cast<char>(g.sign_bias))),
+        mask(static_cast<__mmask32>(mask64(g.num_channels - first_channel))) {}
+};
+
 // Blocks `block` and the next one, the last, of all rows, kThreeHalvesRows at least; the last tile may begin
 // among rows that are done.
 template <typename Epilogue, bool kSignBias>
@@ -212,21 +239,15 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
   const uint32_t first_channel = block * 16;
   const size_t stride = g.row_stride;
   const TwiceHalf half_channels(g, first_channel + 16);
-  const OutputBytes bytes(g);
-  const Epilogue epilogue(g, first_channel), half_epilogue(half_channels, 0);
-  const __m512i bias = _mm512_loadu_si512(g.bias + first_channel);
-  const __m512i half_bias = _mm512_broadcast_i64x4(
-      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel + 16)));
-  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
-  const auto mask = static_cast<__mmask32>(mask64(g.num_channels - first_channel));
+  const ThreeHalves<Epilogue> product(g, half_channels, first_channel);
   for (uint32_t p = 0; p < g.num_rows; p += kRows) {
     const uint32_t row = p + kRows <= g.num_rows ? p : g.num_rows - kRows;
     GroupRuns<2> runs(g, block);
     __m512i sums[kRows], halves[kRows / 2];
 #pragma GCC unroll 8
-    for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias;
+    for (uint32_t i = 0; i < kRows; ++i) sums[i] = product.bias;
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_bias;
+    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = product.half_bias;
     if (g.row_term != nullptr) {
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kRows / 2; ++i) {
@@ -242,27 +263,28 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
       const uint8_t *at = row_start(g, row) + runs.at, *end = row_start(g, row) + runs.end;
       const int8_t* weights = runs.weights;
       for (; at != end; at += 4, weights += 64) {
-        add_three_halves512<kSignBias>(at, stride, weights, runs.block_bytes, sign_bias, sums, halves);
+        add_three_halves512<kSignBias>(at, stride, weights, runs.block_bytes, product.sign_bias, sums,
+                                       halves);
       }
       runs.weights = weights;
     } while (runs.advance(g, block));
 #pragma GCC unroll 8
-    for (uint32_t i = 0; i < kRows; ++i) sums[i] = epilogue.outputs(sums[i]);
+    for (uint32_t i = 0; i < kRows; ++i) sums[i] = product.epilogue.outputs(sums[i]);
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = half_epilogue.outputs(halves[i]);
+    for (uint32_t i = 0; i < kRows / 2; ++i) halves[i] = product.half_epilogue.outputs(halves[i]);
     if constexpr (kProductAddsResidual) {
       if (g.residual != nullptr) {
         store_three_half_sums512(g, sums, halves, row, first_channel);
         continue;
       }
     }
-    store_three_halves512(bytes, g.first_out + row * g.out_stride + first_channel, g.out_stride, mask, sums,
-                          halves);
+    store_three_halves512(product.bytes, g.first_out + row * g.out_stride + first_channel, g.out_stride,
+                          product.mask, sums, halves);
   }
 }
 
-// The same of products of few bytes: the outputs of a tile are made between the products of the next one
-// (gemm_stream_avx512vnni.h). What is before the first tile is written to the first rows, too, and then
+// The same of products of few bytes: the outputs of a tile are made between the products of the next
+// one (gemm_stream_avx512vnni.h). What is before the first tile is written to the first rows, too, and then
 // written over.
 template <typename Epilogue, bool kSignBias>
 __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t block) {
@@ -270,13 +292,7 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
   const uint32_t first_channel = block * 16;
   const size_t stride = g.row_stride, out_stride = g.out_stride;
   const TwiceHalf half_channels(g, first_channel + 16);
-  const OutputBytes bytes(g);
-  const Epilogue epilogue(g, first_channel), half_epilogue(half_channels, 0);
-  const __m512i bias = _mm512_loadu_si512(g.bias + first_channel);
-  const __m512i half_bias = _mm512_broadcast_i64x4(
-      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(g.bias + first_channel + 16)));
-  const __m512i sign_bias = _mm512_set1_epi8(static_cast<char>(g.sign_bias));
-  const auto mask = static_cast<__mmask32>(mask64(g.num_channels - first_channel));
+  const ThreeHalves<Epilogue> product(g, half_channels, first_channel);
   const uint8_t* const first_row = g.first_row;
   uint8_t* const first_out = g.first_out + first_channel;
   const uint32_t num_rows = g.num_rows;
@@ -287,14 +303,15 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
 
   const auto finish_halves = [&]() __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) halves_before[i] = half_epilogue.outputs(halves_before[i]);
-    packed_halves = bytes.pack_lanes(halves_before[0], halves_before[1], halves_before[2], halves_before[3]);
+    for (uint32_t i = 0; i < 4; ++i) halves_before[i] = product.half_epilogue.outputs(halves_before[i]);
+    packed_halves =
+        product.bytes.pack_lanes(halves_before[0], halves_before[1], halves_before[2], halves_before[3]);
   };
   const auto finish_four = [&](uint32_t p, uint8_t * out) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) before[p + i] = epilogue.outputs(before[p + i]);
-    store_four_halves512(out + p * out_stride, out_stride, mask, p,
-                         bytes.pack_lanes(before[p], before[p + 1], before[p + 2], before[p + 3]),
+    for (uint32_t i = 0; i < 4; ++i) before[p + i] = product.epilogue.outputs(before[p + i]);
+    store_four_halves512(out + p * out_stride, out_stride, product.mask, p,
+                         product.bytes.pack_lanes(before[p], before[p + 1], before[p + 2], before[p + 3]),
                          packed_halves);
   };
 
@@ -304,11 +321,11 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
     const uint8_t* const rows = first_row + row * stride;
     __m512i sums[kRows], halves[kRows / 2];
 #pragma GCC unroll 8
-    for (uint32_t i = 0; i < kRows; ++i) sums[i] = bias, halves[i / 2] = half_bias;
+    for (uint32_t i = 0; i < kRows; ++i) sums[i] = product.bias, halves[i / 2] = product.half_bias;
     GroupRuns<2> runs = all_runs;
     const auto add_group = [&]() __attribute__((always_inline)) {
-      add_three_halves512<kSignBias>(rows + runs.at, stride, runs.weights, runs.block_bytes, sign_bias, sums,
-                                     halves);
+      add_three_halves512<kSignBias>(rows + runs.at, stride, runs.weights, runs.block_bytes,
+                                     product.sign_bias, sums, halves);
       runs.at += 4, runs.weights += 64;
     };
     add_group();

@@ -27,30 +27,41 @@ inline bool is_narrow_product512(const Gemm& g, uint32_t first_channel) {
          g.row_stride == kEightBytes && g.num_rows >= kEightRows && g.num_channels - first_channel >= 16;
 }
 
-// What epilogues in float look at, of 16 channels: each four of them four times, for as many rows.
-struct FourTimes {
-  const float *scale, *float_scale, *float_offset;
-  alignas(64) float values[3][64];
-
-  FourTimes(const Gemm& g, uint32_t channel)
-      : scale(four_times(g.scale, channel, values[0])),
-        float_scale(four_times(g.float_scale, channel, values[1])),
-        float_offset(four_times(g.float_offset, channel, values[2])) {}
-  FourTimes(const FourTimes&) = delete;
-
- private:
-  static const float* four_times(const float* from, uint32_t channel, float* to) {
-    if (from == nullptr) return nullptr;
-    for (uint32_t i = 0; i < 16; i += 4) {
-      _mm512_store_ps(to + i * 4, _mm512_broadcast_f32x4(_mm_loadu_ps(from + channel + i)));
-    }
-    return to;
+// Of 16 channels each four four times, for as many rows.
+inline void spread_four_times(const float* from, float* to) {
+  for (uint32_t i = 0; i < 16; i += 4) {
+    _mm512_store_ps(to + i * 4, _mm512_broadcast_f32x4(_mm_loadu_ps(from + i)));
   }
-};
+}
+using FourTimes = SpreadConstants<64, spread_four_times>;
 
 inline __m512i broadcast_16_bytes(const void* from) {
   return _mm512_broadcast_i32x4(_mm_loadu_si128(static_cast<const __m128i*>(from)));
 }
+
+// What tiles read of a product, read before the first one: what they store may be anything, to the compiler.
+struct NarrowRows {
+  const uint8_t* first;
+  size_t first_at;  // of its tap
+  uint8_t* first_out;
+  size_t stride;  // of outputs
+  const int32_t* row_term;
+  const GemmRest* rests;
+  uint32_t num_rows, num_rests;
+
+  NarrowRows(const Gemm& g, uint32_t block)
+      : first(row_tap(g, 0, 0)),
+        first_at(g.tap_offsets[0]),
+        first_out(g.first_out + block * 16),
+        stride(g.out_stride),
+        row_term(g.row_term),
+        rests(g.rests),
+        num_rows(g.num_rows),
+        num_rests(g.num_rests) {}
+
+  // Where a tile begins: the last one may begin among rows that are done.
+  uint32_t tile_row(uint32_t p) const { return p + kEightRows <= num_rows ? p : num_rows - kEightRows; }
+};
 
 // All rows; the last tile may begin among rows that are done.
 template <typename Epilogue, bool kSignBias>
@@ -70,19 +81,12 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
   // Rows r and r + 4 in 128 bits, so that outputs are in order.
   const __m512i pairs = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i rows_of_lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  // Read here: what is stored below may be anything, to the compiler.
-  const uint8_t* first = row_tap(g, 0, 0);
-  const size_t first_at = g.tap_offsets[0];
-  uint8_t* first_out = g.first_out + block * 16;
-  const size_t stride = g.out_stride;
-  const int32_t* row_term = g.row_term;
-  const uint32_t num_rows = g.num_rows;
-  const GemmRest* rests = g.rests;
-  const uint32_t num_rests = g.num_rests;
+  const NarrowRows product(g, block);
   const Epilogue epilogues[kFours] = {{channels, 0}, {channels, 16}, {channels, 32}, {channels, 48}};
-  for (uint32_t p = 0; p < num_rows; p += kEightRows) {
-    const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
-    __m512i u = _mm512_permutexvar_epi64(pairs, _mm512_loadu_si512(first + size_t{row} * kEightBytes));
+  for (uint32_t p = 0; p < product.num_rows; p += kEightRows) {
+    const uint32_t row = product.tile_row(p);
+    __m512i u =
+        _mm512_permutexvar_epi64(pairs, _mm512_loadu_si512(product.first + size_t{row} * kEightBytes));
     if (kSignBias) u = _mm512_xor_si512(u, sign_bias);
     const __m512i fours[2][2] = {
         {_mm512_shuffle_epi32(u, _MM_PERM_AAAA), _mm512_shuffle_epi32(u, _MM_PERM_BBBB)},
@@ -92,19 +96,19 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
       __m512i sums[kFours];
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kFours; ++i) sums[i] = biases[i];
-      if (row_term != nullptr) {
+      if (product.row_term != nullptr) {
         const __m128i terms =
-            _mm_loadu_si128(reinterpret_cast<const __m128i*>(row_term + row + half * kFours));
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(product.row_term + row + half * kFours));
         const __m512i term = _mm512_permutexvar_epi32(rows_of_lanes, _mm512_castsi128_si512(terms));
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < kFours; ++i) sums[i] = _mm512_add_epi32(sums[i], term);
       }
-      for (uint32_t r = 0; r < num_rests; ++r) {
-        if (rests[r].block != block) continue;
-        const __m512i four = rests[r].at == first_at ? fours[half][0] : fours[half][1];
+      for (uint32_t r = 0; r < product.num_rests; ++r) {
+        if (product.rests[r].block != block) continue;
+        const __m512i four = product.rests[r].at == product.first_at ? fours[half][0] : fours[half][1];
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < kFours; ++i)
-          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights_from(0) + i * 16));
+          dot_u8s8_512(sums[i], four, broadcast_16_bytes(product.rests[r].weights_from(0) + i * 16));
       }
 #pragma GCC unroll 4
       for (uint32_t i = 0; i < kFours; ++i) {
@@ -113,11 +117,11 @@ __attribute__((noinline)) void gemm_narrow512(const Gemm& g, uint32_t block) {
         sums[i] = epilogues[i].outputs(sums[i]);
       }
       const __m512i four_rows = bytes.pack_lanes(sums[0], sums[1], sums[2], sums[3]);
-      uint8_t* out = first_out + (row + half * 4) * stride;
-      if (stride == 16) {
+      uint8_t* out = product.first_out + (row + half * 4) * product.stride;
+      if (product.stride == 16) {
         _mm512_storeu_si512(out, four_rows);
       } else {
-        store_rows128(out, stride, true, 0, four_rows, 4);
+        store_rows128(out, product.stride, true, 0, four_rows, 4);
       }
     }
   }
@@ -150,18 +154,11 @@ __attribute__((noinline)) void gemm_narrow_half512(const Gemm& g, uint32_t block
   }
   // Every second row of eight, so that outputs are in order.
   const __m512i rows_of_lanes = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
-  // Read here: what is stored below may be anything, to the compiler.
-  const uint8_t* first = row_tap(g, 0, 0);
-  const size_t first_at = g.tap_offsets[0];
-  uint8_t* first_out = g.first_out + block * 16;
-  const size_t stride = g.out_stride;
-  const int32_t* row_term = g.row_term;
-  const uint32_t num_rows = g.num_rows, num_channels = g.num_channels - block * 16;
-  const GemmRest* rests = g.rests;
-  const uint32_t num_rests = g.num_rests;
-  for (uint32_t p = 0; p < num_rows; p += kEightRows) {
-    const uint32_t row = p + kEightRows <= num_rows ? p : num_rows - kEightRows;
-    const uint8_t* from = first + size_t{row} * kSixteenBytes;
+  const uint32_t num_channels = g.num_channels - block * 16;
+  const NarrowRows product(g, block);
+  for (uint32_t p = 0; p < product.num_rows; p += kEightRows) {
+    const uint32_t row = product.tile_row(p);
+    const uint8_t* from = product.first + size_t{row} * kSixteenBytes;
     const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + 64);
     __m512i rows[2] = {_mm512_shuffle_i32x4(low, high, 0x88), _mm512_shuffle_i32x4(low, high, 0xdd)};
     __m512i outputs[2][kFours];
@@ -169,21 +166,21 @@ __attribute__((noinline)) void gemm_narrow_half512(const Gemm& g, uint32_t block
     for (uint32_t half = 0; half < 2; ++half) {
       if (kSignBias) rows[half] = _mm512_xor_si512(rows[half], sign_bias);
       __m512i sums[kFours] = {biases[0], biases[1]};
-      if (row_term != nullptr) {
-        const __m256i terms = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row_term + row));
+      if (product.row_term != nullptr) {
+        const __m256i terms = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(product.row_term + row));
         const __m512i term = _mm512_permutexvar_epi32(
             _mm512_add_epi32(rows_of_lanes, _mm512_set1_epi32(static_cast<int32_t>(half))),
             _mm512_castsi256_si512(terms));
 #pragma GCC unroll 2
         for (uint32_t i = 0; i < kFours; ++i) sums[i] = _mm512_add_epi32(sums[i], term);
       }
-      for (uint32_t r = 0; r < num_rests; ++r) {
-        if (rests[r].block != block) continue;
-        const auto at = static_cast<int32_t>(rests[r].at - first_at);
+      for (uint32_t r = 0; r < product.num_rests; ++r) {
+        if (product.rests[r].block != block) continue;
+        const auto at = static_cast<int32_t>(product.rests[r].at - product.first_at);
         const __m512i four = _mm512_shuffle_epi8(rows[half], _mm512_set1_epi32(0x03020100 + 0x01010101 * at));
 #pragma GCC unroll 2
         for (uint32_t i = 0; i < kFours; ++i)
-          dot_u8s8_512(sums[i], four, broadcast_16_bytes(rests[r].weights_from(0) + i * 16));
+          dot_u8s8_512(sums[i], four, broadcast_16_bytes(product.rests[r].weights_from(0) + i * 16));
       }
       const __m512i fours[kGroups] = {
           _mm512_shuffle_epi32(rows[half], _MM_PERM_AAAA), _mm512_shuffle_epi32(rows[half], _MM_PERM_BBBB),
@@ -196,7 +193,7 @@ __attribute__((noinline)) void gemm_narrow_half512(const Gemm& g, uint32_t block
 #pragma GCC unroll 2
       for (uint32_t i = 0; i < kFours; ++i) outputs[half][i] = epilogues[i].outputs(sums[i]);
     }
-    store_half_rows512(first_out + row * stride, stride, num_channels,
+    store_half_rows512(product.first_out + row * product.stride, product.stride, num_channels,
                        bytes.pack_lanes(outputs[0][0], outputs[0][1], outputs[1][0], outputs[1][1]));
   }
 }
