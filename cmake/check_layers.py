@@ -31,7 +31,7 @@ LAYERS = [
     ("kernels/numeric", r"^kernels/numeric/", []),
     ("kernels/contract", r"^kernels/(kernel\.h|variant\.h|kernel\.cc|layout\.h|layouts\.def|cpu\.h|cpu\.cc|isa\.def|isas\.h)$",
      ["include", "kernels/numeric"]),
-    ("runtime/bind", r"^src/runtime/(bind/|cascade\.(h|cc)$)",
+    ("runtime/bind", r"^src/runtime/(bind/|cascade(_layers|_run)?\.(h|cc)$)",
      ["kernels/contract", "kernels/family", "kernels/numeric", "include", "base", "schema", "format", "layout"]),
     ("kernels/isa", rf"^kernels/(simd/|scalar/|.*_({ISAS})\.(cc|inl|h)$|.*_(simd|scalar)\.(cc|h)$)",
      ["kernels/family", "kernels/numeric", "kernels/isa"]),

@@ -27,7 +27,7 @@ inline bool is_narrow_product512(const Gemm& g, uint32_t first_channel) {
          g.row_stride == kEightBytes && g.num_rows >= kEightRows && g.num_channels - first_channel >= 16;
 }
 
-// Of 16 channels each four four times, for as many rows.
+// Sixteen channels, each four of them four times: a vector of sums has four rows.
 inline void spread_four_times(const float* from, float* to) {
   for (uint32_t i = 0; i < 16; i += 4) {
     _mm512_store_ps(to + i * 4, _mm512_broadcast_f32x4(_mm_loadu_ps(from + i)));

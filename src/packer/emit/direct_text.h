@@ -25,7 +25,8 @@ inline constexpr char kPiecesText[] =
 
 )";
 
-// Layers of a cascade, in C: as src/runtime/cascade_run.cc goes about it, for layers that are all convolutions.
+// Layers of a cascade, in C: as src/runtime/cascade_run.cc goes about it, for layers that are all
+// convolutions.
 inline constexpr char kCascadeText[] =
     R"(/* Layers that run a few rows at a time: what lies between two of them is a tile, which holds the rows that the
  * next rows of output are made of. */
