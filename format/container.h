@@ -10,7 +10,7 @@ namespace qplan::format {
 
 inline constexpr uint8_t kMagic[4] = {'Q', 'P', 'L', 'N'};
 inline constexpr uint16_t kVersionMajor = 1;   // readers refuse another major version
-inline constexpr uint16_t kVersionMinor = 13;  // informative: additions that old readers may ignore
+inline constexpr uint16_t kVersionMinor = 16;  // informative: additions that old readers may ignore
 inline constexpr size_t kFileAlignment = 64;   // of the plan in memory, and of every segment in it
 inline constexpr uint32_t kMaxRank = 6;
 

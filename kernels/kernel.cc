@@ -43,6 +43,8 @@ const char* refusal_text(Refusal refusal) {
       return "it does not work along these axes";
     case Refusal::kScale:
       return "the positions are not multiples of a sixteenth";
+    case Refusal::kLayers:
+      return "it computes other layers";
     case Refusal::kTooSmall:
       return "the tensor is too small to gain from it";
     case Refusal::kTooLarge:

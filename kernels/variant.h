@@ -61,6 +61,7 @@ enum class Refusal : uint8_t {
   kWindow,
   kAxes,
   kScale,
+  kLayers,
   kTooSmall,
   kTooLarge,
 };

@@ -90,10 +90,9 @@ inline void run_sixteenths(const ResizeBilinearArgs& args, uint32_t begin, uint3
   int16_t* row = static_cast<int16_t*>(scratch);
   SixteenthsPosition before = {};
   for (uint32_t y = begin; y < end; ++y) {
-    const uint8_t* image =
-        static_cast<const uint8_t*>(args.input) + y / args.output_h * args.input_h * input_row;
-    const uint32_t image_y = y % args.output_h;
-    const SixteenthsPosition rows = sixteenths_position(height, image_y);
+    const uint8_t* image = static_cast<const uint8_t*>(args.input) + y / args.rows * args.input_h * input_row;
+    const uint32_t image_y = y % args.rows;
+    const SixteenthsPosition rows = sixteenths_position(height, args.first_row + image_y);
     uint8_t* const output = static_cast<uint8_t*>(args.output) + y * output_row;
     if (y != begin && image_y != 0 && is_same_position(rows, before)) {
       copy_output_row(output - output_row, output_row, output);
@@ -155,7 +154,7 @@ Refusal accepts(const ResizeBilinearArgs& args) { return sixteenths_accept(args)
 
 size_t scratch_bytes(const ResizeBilinearArgs& args) { return sixteenths_scratch_bytes<Words<true>>(args); }
 
-uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.rows; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)

@@ -23,7 +23,7 @@ Refusal accepts(const ResizeBilinearArgs& args) {
 
 size_t scratch_bytes(const ResizeBilinearArgs&) { return 0; }
 
-uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.rows; }
 #endif
 
 #if !defined(QPLAN_ONLY_QUERIES)
@@ -158,12 +158,11 @@ void resize_blocks(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end)
   const uint64_t input_row = uint64_t{args.input_w} * args.channels;
   const uint64_t output_row = uint64_t{args.output_w} * args.channels;
   for (uint32_t y = begin; y < end;) {
-    const uint32_t image_y = y % args.output_h;
-    SixteenthsRun rows = sixteenths_run(height, image_y, args.output_h);
+    const uint32_t image_y = y % args.rows;
+    SixteenthsRun rows = sixteenths_run(height, args.first_row + image_y, args.first_row + args.rows);
     if (rows.count > end - y) rows.count = end - y;
     if (rows.count > kMaxRows) rows.count = kMaxRows;
-    const uint8_t* image =
-        static_cast<const uint8_t*>(args.input) + y / args.output_h * args.input_h * input_row;
+    const uint8_t* image = static_cast<const uint8_t*>(args.input) + y / args.rows * args.input_h * input_row;
     blocks.blend(image + rows.lower * input_row, image + rows.upper * input_row, rows,
                  static_cast<uint8_t*>(args.output) + y * output_row);
     y += rows.count;

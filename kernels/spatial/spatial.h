@@ -119,16 +119,19 @@ struct ResizeBilinearArgs {
   bool align_corners = false;  // not both
   bool half_pixel_centers = false;
   const void* input = nullptr;
-  void* output = nullptr;
-  uint32_t batch = 1;    // batch * output_h fits int32
-  uint32_t input_h = 1;  // heights and widths: [1, kMaxExtent]
+  void* output = nullptr;  // [batch, rows, output_w, channels]
+  uint32_t batch = 1;      // batch * output_h fits int32
+  uint32_t input_h = 1;    // heights and widths: [1, kMaxExtent]
   uint32_t input_w = 1;
   uint32_t channels = 1;
-  uint32_t output_h = 1;
+  uint32_t output_h = 1;  // of whole images, which positions depend on
   uint32_t output_w = 1;
+  // Of each image the rows [first_row, first_row + rows) are made, of output_h: all, but in a cascade.
+  uint32_t first_row = 0;
+  uint32_t rows = 1;
 };
 
-// Best first; the reference, which computes all that is bound, is the last.
+// Best first; the reference, which computes all that is bound, is the last. Work items: rows of the output.
 #define QPLAN_RESIZE_BILINEAR_VARIANTS                      \
   QPLAN_SIMD_VARIANTS_AFTER(resize_bilinear, resize_pixels) \
   QPLAN_VARIANT(resize_bilinear_ref, QPLAN_ISA_REFERENCE)

@@ -156,9 +156,9 @@ void run_rows(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end) {
                       args.align_corners, args.half_pixel_centers};
   const uint64_t row_elements = uint64_t{args.input_w} * args.channels;
   for (uint32_t row = begin; row < end; ++row) {
-    const T* image = static_cast<const T*>(args.input) + row / args.output_h * args.input_h * row_elements;
+    const T* image = static_cast<const T*>(args.input) + row / args.rows * args.input_h * row_elements;
     T* output = static_cast<T*>(args.output) + uint64_t{row} * args.output_w * args.channels;
-    const auto y = Rule::neighbours(height, static_cast<int32_t>(row % args.output_h));
+    const auto y = Rule::neighbours(height, static_cast<int32_t>(args.first_row + row % args.rows));
     const T* top_row = image + static_cast<uint32_t>(y.lower) * row_elements;
     const T* bottom_row = image + static_cast<uint32_t>(y.upper) * row_elements;
     for (uint32_t column = 0; column < args.output_w; ++column) {
@@ -184,7 +184,7 @@ void run_rows(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end) {
 
 Refusal accepts(const ResizeBilinearArgs&) { return Refusal::kNone; }
 size_t scratch_bytes(const ResizeBilinearArgs&) { return 0; }
-uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.output_h; }
+uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.rows; }
 
 void run(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.rule == ResizeRounding::kFloat) return run_rows<uint8_t, Float>(args, begin, end);

@@ -4,11 +4,12 @@
 //
 // Each layer is a step of another family that makes rows of [n,h,w,c] from rows of one of its inputs
 // (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8; the first one also quantize
-// and transpose, from an image of channels in planes. What lies between two layers is never whole: a tile in
-// scratch memory holds the rows of it that the next rows of output are made of. Rows that two blocks of
-// output share stay in the tile, so that nothing is computed twice but where another task begins. Layers that
-// compute element by element do so in the tile of the layer before them. The bytes of the output are those
-// that the layers would give one after another.
+// and transpose, from an image of channels in planes, and resize_bilinear, which reads any row of its input;
+// the last one also arg_max along the channels, which makes rows of [n,h,w] or [n,h,w,1]. What lies between
+// two layers is never whole: a tile in scratch memory holds the rows of it that the next rows of output are
+// made of. Rows that two blocks of output share stay in the tile, so that nothing is computed twice but where
+// another task begins. Layers that compute element by element do so in the tile of the layer before them. The
+// bytes of the output are those that the layers would give one after another.
 #ifndef QPLAN_SRC_RUNTIME_CASCADE_H_
 #define QPLAN_SRC_RUNTIME_CASCADE_H_
 
@@ -36,6 +37,7 @@ inline constexpr uint32_t kCascadeBlockPixels = 224;
 struct LayerFamilies {
   const KernelFamily* const* families;
   uint32_t num_families;
+  bool has_ends = false;  // families that only the first layer may have, or only the last
 
   // Null for others.
   const KernelFamily* find(uint16_t kernel) const;

@@ -142,7 +142,7 @@ class FamilyUse {
         families.push_back({id, "_form"});
         continue;
       }
-      const bool is_plain = id == kKernel_chain && !converts_ && uses_[id] != kOptimized;
+      const bool is_plain = id == kKernel_chain && !has_ends_ && uses_[id] != kOptimized;
       families.push_back({id, cat(is_plain ? "_plain" : "", uses_[id] == kReference   ? "_reference"
                                                             : uses_[id] == kOptimized ? "_optimized"
                                                                                       : "")});
@@ -162,8 +162,10 @@ class FamilyUse {
     if (!is_layer) uses_[kernel] |= use;
     const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
     if (cascade == nullptr) return;
-    const uint16_t first = cascade->layers()->Get(0)->kernel();
-    converts_ = converts_ || first == kKernel_quantize || first == kKernel_transpose;
+    const auto& layers = *cascade->layers();
+    const uint16_t first = layers.Get(0)->kernel(), last = layers.Get(layers.size() - 1)->kernel();
+    has_ends_ = has_ends_ || first == kKernel_quantize || first == kKernel_transpose ||
+                first == kKernel_resize_bilinear || last == kKernel_arg_max;
   }
 
   uint8_t use_of(const StepView& step) {
@@ -197,7 +199,7 @@ class FamilyUse {
   const PlanView& view_;
   const std::vector<uint32_t> isas_;
   uint8_t uses_[kMaxKernels] = {};
-  bool converts_ = false;  // a cascade converts its input
+  bool has_ends_ = false;  // a cascade begins or ends with a layer that only ends of cascades are
 };
 
 constexpr const char* kFamilyNames[] = {

@@ -159,6 +159,7 @@ std::vector<RefusingVariant> passed_over(const KernelFamily& family, const Kerne
     if (&variant == taken) break;
     if (!isa_within(variant.isa, isa)) continue;
     const Refusal refusal = variant.refusal(args);
+    if (refusal == Refusal::kLayers) continue;  // a kernel of something else
     result.push_back({&variant, refusal == Refusal::kNone
                                     ? "the step's schedule asks for another instruction set"
                                     : refusal_text(refusal)});
@@ -215,16 +216,35 @@ Json variants_json(const StepView& step, std::span<const uint32_t> isas) {
   return json;
 }
 
+namespace {
+
+// Those on which a cascade runs its layers, and no kernel that computes all of them.
+std::vector<uint32_t> isas_of_layers(const StepView& cascade, std::span<const uint32_t> isas) {
+  Error error;
+  alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
+  std::vector<uint32_t> of_layers;
+  if (kCascadeFamily.bind(cascade, true, args, &error) < 0) return of_layers;
+  for (const IsaVariant& of_isa : variants_by_isa(kCascadeFamily, args, isas, cascade.step->schedule())) {
+    const bool runs_layers = of_isa.variant->repeated_work == RepeatedWork::kBorderRows;
+    if (runs_layers) of_layers.insert(of_layers.begin(), of_isa.isa);  // the least first, as in `isas`
+  }
+  return of_layers;
+}
+
+}  // namespace
+
 void add_variants(const format::PlanView& view, uint32_t index, std::span<const uint32_t> isas, Json* json) {
   const format::KernelStep& step = view.step(index);
   const StepView of_step = StepView::without_addresses(view.plan(), step, view.bytes());
   (*json)["variants"] = variants_json(of_step, isas);
   const format::CascadeParams* cascade = step.params_as_CascadeParams();
   if (cascade == nullptr || (*json)["variants"].is_null()) return;
+  const std::vector<uint32_t> of_layers = isas_of_layers(of_step, isas);
   Json& layers = (*json)["layers"] = Json::array();
   for (uint32_t i = 0; i < cascade->layers()->size(); ++i) {
     const StepView layer = cascade_layer(of_step, i);
-    layers.push_back({{"op", kernel_name(layer.step->kernel())}, {"variants", variants_json(layer, isas)}});
+    layers.push_back(
+        {{"op", kernel_name(layer.step->kernel())}, {"variants", variants_json(layer, of_layers)}});
   }
 }
 

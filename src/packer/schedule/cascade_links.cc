@@ -121,7 +121,9 @@ class LinkFinder {
     const KernelFamily* family = kCascadeLayerFamilies.find(program_.steps[s].kernel);
     if (family == nullptr || program_.steps[s].outputs.size() != 1) return false;
     const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
-    if (output.shape.size() != 4 || (output.dtype != ir::kInt8 && output.dtype != ir::kUint8)) return false;
+    const bool is_image =
+        output.shape.size() == 4 && (output.dtype == ir::kInt8 || output.dtype == ir::kUint8);
+    if (!is_image && program_.steps[s].kernel != kKernel_arg_max) return false;
     const StepView view = queries_.view(s);
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     Error error;
@@ -148,9 +150,7 @@ class LinkFinder {
     const ProgramStep& step = program_.steps[reader];
     const auto input = static_cast<uint32_t>(std::ranges::find(step.inputs, tensor) - step.inputs.begin());
     const StepView view = queries_.view(reader);
-    const RowCut& row_cut = *kCascadeLayerFamilies.find(step.kernel)->row_cut;
-    const bool of_planes = row_cut.reads_planes != nullptr && row_cut.reads_planes(view);
-    if (of_planes || !row_cut.accepts(view, input)) return kNoStep;
+    if (!kCascadeLayerFamilies.find(step.kernel)->row_cut->follows(view, input)) return kNoStep;
     const auto batch = [&](uint32_t of) {
       return program_.tensors[program_.steps[of].outputs[0]].type.shape[0];
     };

@@ -3,6 +3,7 @@
 #include "format/plan_view.h"
 #include "kernels/variant.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/bind/resize_arg_max.h"
 #include "src/runtime/bind/step_check.h"
 
 namespace qplan {
@@ -45,10 +46,24 @@ __attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFa
   return true;
 }
 
+// Images, or of images the indices of arg_max: the last layer's own check says the same of them.
+template <bool kHasEnds>
+bool check_output(const StepCheck& check, const StepView& cascade) {
+  if constexpr (kHasEnds) {
+    const auto& layers = *params_of(cascade).layers();
+    if (layers.Get(layers.size() - 1)->kernel() == kKernel_arg_max) {
+      const uint32_t rank = cascade.output(0).rank == 4 ? 4 : 3;
+      return check.output(0, "output", dtype_bit(Dtype::kS32) | dtype_bit(Dtype::kS64), rank, nullptr);
+    }
+  }
+  return check.output(0, "output", kDtypesU8S8, 4, nullptr);
+}
+
+template <bool kHasEnds>
 bool check_step(const StepCheck& check, const LayerFamilies& families, const StepView& cascade) {
   if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
     return false;
-  if (!check.output(0, "output", kDtypesU8S8, 4, nullptr)) return false;
+  if (!check_output<kHasEnds>(check, cascade)) return false;
   if (cascade.has_cascade_room()) cascade_begin_sharing(cascade);
   const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
@@ -104,7 +119,7 @@ bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
 template <const LayerFamilies& kFamilies>
 qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* error) {
   const StepCheck check(step, "chain", error);
-  if (checked && !check_step(check, kFamilies, step)) return check.status();
+  if (checked && !check_step<kFamilies.has_ends>(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
   args.is_in_place = is_over_an_input(step);
   if (checked && step.has_cascade_room()) cascade_share_layers(&args);
@@ -138,16 +153,38 @@ constexpr KernelVariant kReference[] = {LayersUpTo<QPLAN_ISA_REFERENCE>::choice(
 constexpr KernelVariant kOptimized[] = {QPLAN_DOT_VARIANTS(chain) QPLAN_SCALAR_VARIANTS(chain)};
 #undef QPLAN_VARIANT
 
-// The conversions of inputs, which only the first layer may be, come last.
+// The same after kernels that compute all layers of some cascades.
+#define QPLAN_VARIANT(name, isa) +1
+constexpr size_t kNumWholeCascades = 0 QPLAN_RESIZE_ARG_MAX_VARIANTS;
+#undef QPLAN_VARIANT
+struct AllChoices {
+  KernelVariant rows[kNumWholeCascades + sizeof(kChoices) / sizeof(kChoices[0])];
+};
+constexpr AllChoices all_choices() {
+  AllChoices all = {};
+  size_t num_rows = 0;
+#define QPLAN_VARIANT(name, isa)                                                                           \
+  all.rows[num_rows++] =                                                                                   \
+      ResizeArgMaxCascade<name::accepts, name::scratch_bytes, name::work_items, name::run>::variant(#name, \
+                                                                                                    isa);
+  QPLAN_RESIZE_ARG_MAX_VARIANTS
+#undef QPLAN_VARIANT
+  for (const KernelVariant& choice : kChoices) all.rows[num_rows++] = choice;
+  return all;
+}
+constexpr AllChoices kAllChoices = all_choices();
+
+// What only the first layer may be, or only the last, comes last.
 constexpr const KernelFamily* kAll[] = {
-    &kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily,      &kSubFamily,
-    &kLut8Family,   &kQuantizeFamily,        &kTransposeFamily};
-constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference,   &kDepthwiseConv2dFamilyReference,
-                                               &kAddFamilyReference,      &kSubFamilyReference,
-                                               &kLut8FamilyReference,     &kQuantizeFamilyReference,
-                                               &kTransposeFamilyReference};
-constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0])};
-// The same without the conversions: lists of their own, so that linkers drop what only the others name.
+    &kConv2dFamily,    &kDepthwiseConv2dFamily, &kAddFamily,   &kSubFamily, &kLut8Family, &kQuantizeFamily,
+    &kTransposeFamily, &kResizeBilinearFamily,  &kArgMaxFamily};
+constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference,    &kDepthwiseConv2dFamilyReference,
+                                               &kAddFamilyReference,       &kSubFamilyReference,
+                                               &kLut8FamilyReference,      &kQuantizeFamilyReference,
+                                               &kTransposeFamilyReference, &kResizeBilinearFamilyReference,
+                                               &kArgMaxFamilyReference};
+constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0]), true};
+// The same without those: lists of their own, so that linkers drop what only the others name.
 constexpr const KernelFamily* kPlain[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily,
                                           &kLut8Family};
 constexpr LayerFamilies kPlainLayers = {kPlain, sizeof(kPlain) / sizeof(kPlain[0])};
@@ -161,7 +198,7 @@ constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions)
 
 }  // namespace
 
-constexpr LayerFamilies kCascadeLayerFamilies = {kAll, sizeof(kAll) / sizeof(kAll[0])};
+constexpr LayerFamilies kCascadeLayerFamilies = {kAll, sizeof(kAll) / sizeof(kAll[0]), true};
 
 const KernelFamily* LayerFamilies::find(uint16_t kernel) const {
   for (uint32_t i = 0; i < num_families; ++i) {
@@ -196,10 +233,7 @@ uint32_t cascade_moving_input(const StepView& layer, const KernelFamily& family)
   for (uint32_t i = num_inputs; i-- > 0;) {
     if (layer.is_tile(inputs->Get(i))) moving = i;
   }
-  if (moving < num_inputs) {
-    const bool of_planes = family.row_cut->reads_planes != nullptr && family.row_cut->reads_planes(layer);
-    return !of_planes && family.row_cut->accepts(layer, moving) ? moving : num_inputs;
-  }
+  if (moving < num_inputs) return family.row_cut->follows(layer, moving) ? moving : num_inputs;
   for (uint32_t i = num_inputs; i-- > 0;) {
     if (!layer.is_constant(inputs->Get(i)) && family.row_cut->accepts(layer, i)) moving = i;
   }
@@ -212,7 +246,7 @@ constexpr KernelFamily make_cascade_family(const KernelVariant (&choices)[num_ch
       kKernel_chain, "chain", choices, nullptr, part<kFamilies>);
 }
 
-constexpr KernelFamily kCascadeFamily = make_cascade_family<kCascadeLayerFamilies>(kChoices);
+constexpr KernelFamily kCascadeFamily = make_cascade_family<kCascadeLayerFamilies>(kAllChoices.rows);
 constexpr KernelFamily kCascadeFamilyReference = make_cascade_family<kReferenceLayers>(kReference);
 constexpr KernelFamily kCascadeFamilyOptimized = make_cascade_family<kOptimizedLayers>(kOptimized);
 constexpr KernelFamily kCascadeFamilyPlain = make_cascade_family<kPlainLayers>(kChoices);

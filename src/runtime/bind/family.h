@@ -232,6 +232,13 @@ struct RowCut {
   // Whether the input whose rows come and go is [n,c,h,w], so that rows are parts of planes. `from` is then
   // in the first plane, and no layer can give such rows. Null: never.
   bool (*reads_planes)(const StepView& step) = nullptr;
+  // The whole input is there for each row of the output: no other layer comes before.
+  bool is_first = false;
+
+  // Whether the rows of that input may be those that another layer gives.
+  bool follows(const StepView& step, uint32_t input) const {
+    return !is_first && (reads_planes == nullptr || !reads_planes(step)) && accepts(step, input);
+  }
 };
 
 // Whether the one of the two that is smaller may lie inside the other, *offset bytes from its beginning:
@@ -344,8 +351,8 @@ QPLAN_FORM(depthwise_conv2d, kDepthwiseConv2dFamily)
 QPLAN_FORM(fully_connected, kFullyConnectedFamily)
 #undef QPLAN_FORM
 
-// Without the conversions of inputs, for firmware whose cascades have none: with all variants, and with the
-// references alone.
+// Without what only the first layer may be, or only the last, for firmware whose cascades have none: with all
+// variants, and with the references alone.
 extern const KernelFamily kCascadeFamilyPlain __asm__("qplan_family_chain_plain");
 extern const KernelFamily kCascadeFamilyPlainReference __asm__("qplan_family_chain_plain_reference");
 

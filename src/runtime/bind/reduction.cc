@@ -152,6 +152,23 @@ uint64_t arg_max_work(const ArgMaxArgs& args) {
   return saturating_product(args.outer, args.extent, args.inner);
 }
 
+// Along the channels of images; the output may have an axis of one in their place.
+bool accepts_arg_max_rows(const StepView& step, uint32_t input) {
+  return input == 0 && step.input(0).rank == 4 && step.step->params_as_ArgMaxParams()->axis() == 3;
+}
+
+RowWindow arg_max_row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
+
+void cut_arg_max_rows(const StepView& step, const CutRows& rows, void* storage) {
+  ArgMaxArgs& args = *static_cast<ArgMaxArgs*>(storage);
+  const auto output_w = static_cast<uint32_t>(step.output_extents(0)[2]);
+  args.input = rows.from;
+  args.output = rows.to;
+  args.outer = uint64_t{rows.output.end - rows.output.begin} * output_w;
+}
+
+constexpr RowCut kArgMaxRowCut = {accepts_arg_max_rows, arg_max_row_window, cut_arg_max_rows};
+
 constexpr KernelVariant kArgMaxVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ArgMaxArgs, name, isa),
     QPLAN_ARG_MAX_VARIANTS
@@ -163,11 +180,11 @@ constexpr KernelVariant kArgMaxReference[] = {
 }  // namespace
 
 constexpr KernelFamily kArgMaxFamily =
-    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(kKernel_arg_max, "arg_max",
-                                                                               kArgMaxVariants);
+    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(
+        kKernel_arg_max, "arg_max", kArgMaxVariants, &kArgMaxRowCut);
 constexpr KernelFamily kArgMaxFamilyReference =
-    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(kKernel_arg_max, "arg_max",
-                                                                               kArgMaxReference);
+    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(
+        kKernel_arg_max, "arg_max", kArgMaxReference, &kArgMaxRowCut);
 
 constexpr KernelFamily kArgMinFamily =
     make_family<ArgMaxArgs, bind_arg_max<true>, never_in_place, arg_max_work>(kKernel_arg_min, "arg_min",

@@ -56,6 +56,8 @@ qplan_status bind(const StepView& step, bool checked, ResizeBilinearArgs& args, 
   args.channels = input[3];
   args.output_h = output[1];
   args.output_w = output[2];
+  args.first_row = 0;
+  args.rows = output[1];
   return QPLAN_OK;
 }
 
@@ -63,6 +65,26 @@ uint64_t work(const ResizeBilinearArgs& args) {
   constexpr uint64_t kNeighbours = 4;
   return saturating_product(kNeighbours, args.batch, args.output_h, args.output_w, args.channels);
 }
+
+bool accepts_rows(const StepView&, uint32_t input) { return input == 0; }
+
+// Any row may be made of any two: the input is whole.
+RowWindow row_window(const void* storage) {
+  const uint32_t input_h = static_cast<const ResizeBilinearArgs*>(storage)->input_h;
+  return {0, 0, input_h, input_h};
+}
+
+void cut_rows(const StepView&, const CutRows& rows, void* storage) {
+  ResizeBilinearArgs& args = *static_cast<ResizeBilinearArgs*>(storage);
+  args.batch = 1;
+  args.input = rows.from;
+  args.output = rows.to;
+  args.first_row = rows.output.begin;
+  args.rows = rows.output.end - rows.output.begin;
+}
+
+constexpr bool kIsFirst = true;
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows, nullptr, kIsFirst};
 
 constexpr KernelVariant kVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(ResizeBilinearArgs, name, isa),
@@ -75,9 +97,9 @@ constexpr KernelVariant kReference[] = {
 }  // namespace
 
 constexpr KernelFamily kResizeBilinearFamily = make_family<ResizeBilinearArgs, bind, never_in_place, work>(
-    kKernel_resize_bilinear, "resize_bilinear", kVariants);
+    kKernel_resize_bilinear, "resize_bilinear", kVariants, &kRowCut);
 constexpr KernelFamily kResizeBilinearFamilyReference =
     make_family<ResizeBilinearArgs, bind, never_in_place, work>(kKernel_resize_bilinear, "resize_bilinear",
-                                                                kReference);
+                                                                kReference, &kRowCut);
 
 }  // namespace qplan

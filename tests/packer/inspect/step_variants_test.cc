@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
@@ -72,6 +77,29 @@ TEST(StepVariants, NameTheScheduleWhereItAsksForLess) {
       EXPECT_EQ(refused.reason, "the step's schedule asks for another instruction set");
   }
 }
+
+#if defined(__x86_64__)
+// The kept plan resizes and takes the largest channel in one kernel of AVX-512, and layer by layer elsewhere.
+TEST(StepVariants, OfLayersAreThoseOfTheInstructionSetsThatRunThem) {
+  std::ifstream file("tests/data/plans/labels_v1.16_x86_64.qplan", std::ios::binary);
+  const std::vector<uint8_t> plan{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  ir::Json step;
+  const std::vector<uint32_t> isas = {QPLAN_ISA_REFERENCE, QPLAN_ISA_AVX2, QPLAN_ISA_AVX512VNNI};
+  add_variants(PlanReader(plan).view(), 0, isas, &step);
+  const auto kernels = [](const ir::Json& of) {
+    std::string text;
+    for (const ir::Json& variant : of.at("variants")) {
+      EXPECT_FALSE(variant.contains("refused")) << variant;
+      text += variant.at("kernel").get<std::string>() + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(kernels(step), "resize_arg_max_avx512vnni chain_avx2 chain_ref ");
+  ASSERT_EQ(step.at("layers").size(), 2u);
+  EXPECT_EQ(kernels(step.at("layers")[0]), "resize_bilinear_avx2 resize_bilinear_ref ");
+  EXPECT_EQ(kernels(step.at("layers")[1]), "arg_max_avx2 arg_max_ref ");
+}
+#endif
 
 }  // namespace
 }  // namespace qplan::inspect::step_variants_test

@@ -91,6 +91,29 @@ TEST(Fuse, BeginsWithTheConversionOfAnInputInPlanes) {
   EXPECT_EQ(layers_of(reals.steps[0]), "quantize conv2d depthwise_conv2d conv2d");
 }
 
+// What networks that label pixels end with: between the two lies the largest tensor that they have.
+TEST(Fuse, TakesTheIndicesOfResizedRowsInWhereMemoryIsFullest) {
+  const std::string resize =
+      "  %0 = image.resize2d(%x, size=[33, 33], layout=\"NHWC\", method=\"linear\", "
+      "coordinate_transformation_mode=\"align_corners\");\n";
+  const Program program = fuse_text(main_text("%x: Tensor[(1, 3, 3, 21), uint8]",
+                                              resize + "  %1 = argmax(%0, axis=3);\n  %1"),
+                                    Fuse::kAuto, kFirmware);
+  ASSERT_EQ(kernels_of(program), "chain");
+  EXPECT_EQ(layers_of(program.steps[0]), "resize_bilinear arg_max");
+}
+
+// A resize reads any row of its input: what comes before it is whole.
+TEST(Fuse, BeginsANewCascadeWithAResize) {
+  const std::string resize =
+      "  %2 = image.resize2d(%1, size=[32, 32], layout=\"NHWC\", method=\"linear\", "
+      "coordinate_transformation_mode=\"asymmetric\");\n";
+  const Program program =
+      fuse(pointwise(0, "%x", 4, 8) + resize + pointwise(3, "%2", 8, 4) + "  %4", Fuse::kAll);
+  ASSERT_EQ(kernels_of(program), "conv2d chain");
+  EXPECT_EQ(layers_of(program.steps[1]), "resize_bilinear conv2d");
+}
+
 TEST(Fuse, KeepsTransposesOfLayersApart) {
   const Program program =
       fuse(bottleneck() + "  %6 = transpose(%5, axes=[0, 2, 3, 1]);\n" + pointwise(7, "%6", 16, 4) + "  %8",

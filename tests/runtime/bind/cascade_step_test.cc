@@ -82,6 +82,36 @@ TEST(CascadeStep, RefusesPlanesBetweenLayers) {
   EXPECT_TRUE(contains(refusal(cascade), "layer 1: transpose cannot be cut into rows")) << refusal(cascade);
 }
 
+// As networks end that label pixels.
+TEST(CascadeStep, BeginsWithAResizeAndEndsWithIndices) {
+  for (const uint8_t bits : {32, 64}) {
+    CascadeBuilder cascade(9, {2, 3, 4, 5});
+    cascade.add_resize(17, 25, true, false);
+    cascade.add_arg_max(bits);
+    EXPECT_EQ(refusal(cascade), "");
+    EXPECT_EQ(refusal(cascade, kCascadeFamilyReference), "");
+    // Firmware without such cascades has not the kernels.
+    EXPECT_TRUE(contains(refusal(cascade, kCascadeFamilyPlain), "chain: output")) << refusal(cascade);
+  }
+}
+
+// Of the rows of a tile there are only some.
+TEST(CascadeStep, RefusesToResizeATile) {
+  CascadeBuilder cascade(10, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 4, false);
+  cascade.add_resize(16, 16, false, false);
+  EXPECT_TRUE(contains(refusal(cascade), "layer 1: resize_bilinear cannot be cut into rows"))
+      << refusal(cascade);
+}
+
+TEST(CascadeStep, RefusesIndicesBetweenLayers) {
+  CascadeBuilder cascade(11, {1, 8, 8, 4});
+  cascade.add_convolution(kOne, kOne, 4, false);
+  cascade.add_arg_max(32, /*keeps_axis=*/true);
+  cascade.add_table();
+  EXPECT_TRUE(contains(refusal(cascade), "layer 2: lut8: input has int32")) << refusal(cascade);
+}
+
 TEST(CascadeStep, RefusesSumsThatBroadcast) {
   CascadeBuilder cascade(5, {1, 8, 8, 4});
   cascade.add_convolution(kOne, kOne, 4, false);

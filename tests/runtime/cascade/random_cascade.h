@@ -139,6 +139,36 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
+  // To other rows and columns. The first layer.
+  void add_resize(uint32_t rows, uint32_t columns, bool align_corners, bool half_pixel_centers) {
+    Layer layer;
+    layer.kernel = kKernel_resize_bilinear;
+    layer.inputs = {before_};
+    layer.params_type = format::KernelParams_ResizeBilinearParams;
+    const bool is_float = !is_signed_ && random_.chance(0.5);
+    const auto rule = is_float ? format::ResizeRule_TFL_FLOAT : format::ResizeRule_TFL_INTEGER;
+    layer.params = [=](flatbuffers::FlatBufferBuilder& b) {
+      return format::CreateResizeBilinearParams(b, rule, align_corners, half_pixel_centers).Union();
+    };
+    shape_ = {shape_[0], rows, columns, shape_[3]};
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
+  }
+
+  // The index of the largest channel, in 32 or 64 bits. The last layer.
+  void add_arg_max(uint8_t bits, bool keeps_axis = false) {
+    Layer layer;
+    layer.kernel = kKernel_arg_max;
+    layer.inputs = {before_};
+    layer.params_type = format::KernelParams_ArgMaxParams;
+    layer.params = [](flatbuffers::FlatBufferBuilder& b) { return format::CreateArgMaxParams(b, 3).Union(); };
+    shape_.pop_back();
+    if (keeps_axis) shape_.push_back(1);
+    const auto count = static_cast<size_t>(shape_[0] * shape_[1] * shape_[2]);
+    layer.output = add_tensor(0, bits, shape_, false, std::vector<uint8_t>(count * bits / 8));
+    push(std::move(layer));
+  }
+
   // Transposes what the layer before writes. No cascade can cut that, since it is not in planes.
   void add_transpose_of_rows() {
     shape_ = {shape_[0], shape_[2], shape_[3], shape_[1]};
@@ -347,16 +377,20 @@ class RandomCascade : public CascadeBuilder {
     const int64_t height = seed % 7 == 3 ? 1 : random_.integer(1, 24);
     const int64_t width = seed % 5 == 3 ? 1 : random_.integer(1, 24);
     start({random_.integer(1, 2), height, width, random_.integer(1, has_few_channels ? 4 : 80)});
+    const bool gives_indices = seed % 5 == 2;
     const int64_t wanted = random_.integer(2, kMaxCascadeLayers);
     if (seed % 3 == 2) {
       seed % 2 == 0 ? add_transpose() : add_quantize(random_.chance(0.7));
+    } else if (seed % 6 == 4) {
+      add_random_resize();
     }
-    while (num_layers() < wanted) {
+    while (num_layers() < wanted - (gives_indices ? 1 : 0)) {
       const int64_t kind = random_.integer(0, 4);
       if (kind == 0) add_sum();
       if (kind == 4) add_table();
       if (kind > 0 && kind < 4) add_random_convolution(kind == 1);
     }
+    if (gives_indices) add_arg_max(random_.chance(0.5) ? 32 : 64, random_.chance(0.5));
   }
 
  private:
@@ -371,6 +405,19 @@ class RandomCascade : public CascadeBuilder {
     const int64_t most = (input + axis.pad - 1) / axis.stride + 1;
     axis.output = static_cast<uint32_t>(random_.chance(0.8) ? most : random_.integer(1, most));
     return axis;
+  }
+
+  // Twice as large, as large, or as it comes.
+  void add_random_resize() {
+    const bool align_corners = random_.chance(0.5),
+               half_pixel_centers = !align_corners && random_.chance(0.5);
+    const auto to = [&](int64_t from) {
+      const int64_t times = random_.integer(0, 2);
+      if (times == 0) return static_cast<uint32_t>(random_.integer(1, 30));
+      return static_cast<uint32_t>(align_corners ? (from - 1) * times + 1 : from * times);
+    };
+    const uint32_t rows = to(shape()[1]), columns = to(shape()[2]);
+    add_resize(rows, columns, align_corners, half_pixel_centers);
   }
 
   void add_random_convolution(bool is_depthwise) {
