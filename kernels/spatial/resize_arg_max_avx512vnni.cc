@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kWords = 32;  // of a vector
 // Indices are kept in bytes.
 constexpr uint32_t kMaxChannels = 256;
-// Of a block, whose keys are in registers.
+// The keys of a block are in registers.
 constexpr uint32_t kMaxVectors = 8;
 
 }  // namespace
@@ -106,8 +106,8 @@ class LabelBlocks {
     return {_mm512_add_epi16(_mm512_slli_epi16(upper, 4), moved), _mm512_mullo_epi16(slope, row_growth_)};
   }
 
-  // Of 32 channels: the sum at the left column, in 256ths, and how it grows along a sixteenth of the width;
-  // the same of what it grows by from row to row.
+  // The sums of 32 channels at the left column, in 256ths, and how they grow along a sixteenth of the width;
+  // the same of what they grow by from row to row.
   void set_corners(const uint8_t* top, const uint8_t* bottom, const SixteenthsRun& run, int32_t distance,
                    uint32_t channel) {
     const Column left = column(top, bottom, run.lower, channel, distance);

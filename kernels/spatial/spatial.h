@@ -126,7 +126,7 @@ struct ResizeBilinearArgs {
   uint32_t channels = 1;
   uint32_t output_h = 1;  // of whole images, which positions depend on
   uint32_t output_w = 1;
-  // Of each image the rows [first_row, first_row + rows) are made, of output_h: all, but in a cascade.
+  // The rows [first_row, first_row + rows) of each image are made: all output_h, but in a cascade.
   uint32_t first_row = 0;
   uint32_t rows = 1;
 };

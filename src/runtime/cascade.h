@@ -3,13 +3,13 @@
 //   out = layer[last](... layer[1](layer[0](inputs)))
 //
 // Each layer is a step of another family that makes rows of [n,h,w,c] from rows of one of its inputs
-// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8; the first one also quantize
-// and transpose, from an image of channels in planes, and resize_bilinear, which reads any row of its input;
-// the last one also arg_max along the channels, which makes rows of [n,h,w] or [n,h,w,1]. What lies between
-// two layers is never whole: a tile in scratch memory holds the rows of it that the next rows of output are
-// made of. Rows that two blocks of output share stay in the tile, so that nothing is computed twice but where
-// another task begins. Layers that compute element by element do so in the tile of the layer before them. The
-// bytes of the output are those that the layers would give one after another.
+// (RowCut, src/runtime/bind/family.h): conv2d, depthwise_conv2d, add, sub, lut8, avg_pool2d, max_pool2d; the
+// first one also quantize and transpose, from an image of channels in planes, and resize_bilinear, which
+// reads any row of its input; the last one also arg_max along the channels, which makes rows of [n,h,w] or
+// [n,h,w,1]. What lies between two layers is never whole: a tile in scratch memory holds the rows of it that
+// the next rows of output are made of. Rows that two blocks of output share stay in the tile, so that nothing
+// is computed twice but where another task begins. Layers that compute element by element do so in the tile
+// of the layer before them. The bytes of the output are those that the layers would give one after another.
 #ifndef QPLAN_SRC_RUNTIME_CASCADE_H_
 #define QPLAN_SRC_RUNTIME_CASCADE_H_
 
@@ -37,7 +37,7 @@ inline constexpr uint32_t kCascadeBlockPixels = 224;
 struct LayerFamilies {
   const KernelFamily* const* families;
   uint32_t num_families;
-  bool has_ends = false;  // families that only the first layer may have, or only the last
+  bool gives_indices = false;  // arg_max is one of them
 
   // Null for others.
   const KernelFamily* find(uint16_t kernel) const;

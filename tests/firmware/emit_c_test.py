@@ -366,7 +366,9 @@ class Floats(unittest.TestCase):
 
 def models():
     """(name, model, input, expected output)"""
-    cases = [("digits", DIGITS, DIGIT_INPUT, DIGIT_OUTPUT)]
+    pools = os.path.join(ROOT, "tests", "data", "pools")  # convolutions and pools in one cascade
+    cases = [("digits", DIGITS, DIGIT_INPUT, DIGIT_OUTPUT),
+             ("pools", *(os.path.join(pools, file) for file in ("model.relay", "a_input.bin", "a_output.bin")))]
     for name, model, golden in (("kws", "kws_ref_model", "rand1"), ("person", "person_detect", "person"),
                                 ("resnet", "pretrainedResnet_quant", "bird"), ("ad01", "ad01_int8", "rand1")):
         folder = os.path.join(DATA, "golden", model, golden)

@@ -83,6 +83,7 @@ constexpr char kF32e[] = "f32e";                   // every operator under the c
 constexpr char kRests[] = "rests";                 // of weights
 constexpr char kComputedBias[] = "computed_bias";  // of a convolution
 constexpr char kLabels[] = "labels";               // of pixels that are resized
+constexpr char kPools[] = "pools";                 // as layers of cascades
 constexpr char kRegionsModel[] = "samples/models/digits.tflite";
 constexpr char kRegions[] = "regions";           // on a device, with their fallback steps
 constexpr char kSelfChecked[] = "self_checked";  // the digits model with self-checks
@@ -92,12 +93,14 @@ constexpr char kF32ePlan[] = "tests/data/plans/f32e_v1.1_x86_64.qplan";
 constexpr char kRestsPlan[] = "tests/data/plans/rests_v1.14_x86_64.qplan";
 constexpr char kComputedBiasPlan[] = "tests/data/plans/computed_bias_v1.15_x86_64.qplan";
 constexpr char kLabelsPlan[] = "tests/data/plans/labels_v1.16_x86_64.qplan";
+constexpr char kPoolsPlan[] = "tests/data/plans/pools_v1.16_x86_64.qplan";
 
 // The kept plan of that name; null: none.
 const char* kept_plan(std::string_view name) {
   if (name == kF32e) return kF32ePlan;
   if (name == kRests) return kRestsPlan;
   if (name == kComputedBias) return kComputedBiasPlan;
+  if (name == kPools) return kPoolsPlan;
   return name == kLabels ? kLabelsPlan : nullptr;
 }
 
@@ -108,6 +111,7 @@ std::vector<std::string> plan_sources() {
   names.push_back(kRests);
   names.push_back(kComputedBias);
   names.push_back(kLabels);
+  names.push_back(kPools);
   names.push_back(kRegions);
   names.push_back(kSelfChecked);
   names.push_back(kCopied);

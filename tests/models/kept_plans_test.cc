@@ -6,7 +6,8 @@
 // and of a plan for them, which has a zero point of the weights instead. `computed_bias` is a convolution of
 // its input and of a repeated pixel; its outputs are those of a packer that left the concatenation whole. `labels` is a
 // resize and the index of its largest channel in one step, packed with --fuse all; its outputs are those of
-// the reference kernels of the two.
+// the reference kernels of the two. `pools` is convolutions and pools of two images (model.relay beside the
+// images), in one cascade as far as it fits; its outputs are those of the reference kernels one after another.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -26,7 +26,7 @@ inline constexpr char kPiecesText[] =
 )";
 
 // Layers of a cascade, in C: as src/runtime/cascade_run.cc goes about it, for layers that are all
-// convolutions.
+// convolutions. Pools look like one, whose kernel is a function that calls the pool's (kPoolText).
 inline constexpr char kCascadeText[] =
     R"(/* Layers that run a few rows at a time: what lies between two of them is a tile, which holds the rows that the
  * next rows of output are made of. */
@@ -124,6 +124,21 @@ static void run_cascade(const struct cascade_layer *layers, uint32_t count, uint
       QPLAN_YIELD();
     }
   }
+}
+
+)";
+
+// A pool among the layers of a cascade: its own arguments for the rows of a convolution that has its window.
+inline constexpr char kPoolText[] =
+    R"(static struct qplan_pool2d_args pool_rows(const struct qplan_pool2d_args *whole, const struct qplan_conv2d_args *rows) {
+  struct qplan_pool2d_args args = *whole;
+  args.batch = rows->batch;
+  args.input = rows->input;
+  args.input_h = rows->input_h;
+  args.output = rows->output;
+  args.output_h = rows->output_h;
+  args.pad_top = rows->pad_top;
+  return args;
 }
 
 )";

@@ -142,7 +142,7 @@ class FamilyUse {
         families.push_back({id, "_form"});
         continue;
       }
-      const bool is_plain = id == kKernel_chain && !has_ends_ && uses_[id] != kOptimized;
+      const bool is_plain = id == kKernel_chain && is_plain_ && uses_[id] != kOptimized;
       families.push_back({id, cat(is_plain ? "_plain" : "", uses_[id] == kReference   ? "_reference"
                                                             : uses_[id] == kOptimized ? "_optimized"
                                                                                       : "")});
@@ -162,10 +162,11 @@ class FamilyUse {
     if (!is_layer) uses_[kernel] |= use;
     const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
     if (cascade == nullptr) return;
-    const auto& layers = *cascade->layers();
-    const uint16_t first = layers.Get(0)->kernel(), last = layers.Get(layers.size() - 1)->kernel();
-    has_ends_ = has_ends_ || first == kKernel_quantize || first == kKernel_transpose ||
-                first == kKernel_resize_bilinear || last == kKernel_arg_max;
+    for (const format::KernelStep* layer : *cascade->layers()) {
+      constexpr uint16_t kPlain[] = {kKernel_conv2d, kKernel_depthwise_conv2d, kKernel_add, kKernel_sub,
+                                     kKernel_lut8};
+      is_plain_ = is_plain_ && std::ranges::find(kPlain, layer->kernel()) != std::end(kPlain);
+    }
   }
 
   uint8_t use_of(const StepView& step) {
@@ -199,7 +200,7 @@ class FamilyUse {
   const PlanView& view_;
   const std::vector<uint32_t> isas_;
   uint8_t uses_[kMaxKernels] = {};
-  bool has_ends_ = false;  // a cascade begins or ends with a layer that only ends of cascades are
+  bool is_plain_ = true;  // kCascadeFamilyPlain has all layers of cascades
 };
 
 constexpr const char* kFamilyNames[] = {

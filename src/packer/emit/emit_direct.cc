@@ -11,6 +11,7 @@
 #include "format/memory_layout.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/cpu.h"
+#include "kernels/spatial/spatial.h"
 #include "src/packer/emit/direct_text.h"
 #include "src/packer/emit/emit.h"
 #include "src/packer/error.h"
@@ -184,9 +185,10 @@ class DirectCalls {
     std::vector<Call> layers;
     for (uint32_t i = 0; i < args.num_layers; ++i) {
       const StepView layer = cascade_layer(view, i);
-      if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d) {
-        fail(index, cat("layer ", i, ", ", inspect::kernel_name(layer.step->kernel()),
-                        ", is no convolution; pack the model with --fuse off"));
+      const uint16_t kernel = layer.step->kernel();
+      if (kernel != kKernel_conv2d && kernel != kKernel_depthwise_conv2d && !is_pool(kernel)) {
+        fail(index, cat("layer ", i, ", ", inspect::kernel_name(kernel),
+                        ", is neither a convolution nor a pool; pack the model with --fuse off"));
       }
       layers.push_back(bind(index, layer, isa, SIZE_MAX));
     }
@@ -196,7 +198,8 @@ class DirectCalls {
     for (size_t i = layers.size(); i-- > 0;) {
       tiles[i] = rows;
       const StepView layer = cascade_layer(view, static_cast<uint32_t>(i));
-      rows = cascade_input_rows(layer.input(0), *layers[i].family, layers[i].args, rows);
+      const KernelFamily& family = *kCascadeLayerFamilies.find(layer.step->kernel());
+      rows = cascade_input_rows(layer.input(0), family, layers[i].args, rows);
     }
     uint64_t at = 0;
     std::string table = cat("static const struct cascade_layer step", index, "[] = {\n");
@@ -204,17 +207,23 @@ class DirectCalls {
     for (size_t i = 0; i < layers.size(); ++i) {
       Call& call = layers[i];
       const uint16_t kernel = cascade_layer(view, static_cast<uint32_t>(i)).step->kernel();
-      auto& conv = *reinterpret_cast<Conv2dArgs*>(call.args);
+      const std::string name = cat("step", index, "_layer", i);
       use_variant(call, kernel);
-      arguments(cat("step", index, "_layer", i), call, kernel);
+      std::string function = cat("qplan_", call.variant->name);
+      if (is_pool(kernel)) {
+        function = pool_layer(name, call, kernel);
+      } else {
+        arguments(name, call, kernel);
+      }
       const bool is_last = i + 1 == layers.size();
-      const uint64_t row = uint64_t{conv.output_w} * conv.output_c;
-      table += cat("    {&step", index, "_layer", i, ", qplan_", call.variant->name, "_run, qplan_",
-                   call.variant->name, "_work_items, ", uint64_t{conv.input_w} * conv.input_c, "u, ", row,
-                   "u, ", is_last ? std::string("NULL") : memory_text(scratch_of(index) + at), "},\n");
+      const Conv2dArgs rows_of = layer_rows(call, kernel);
+      const uint64_t row = uint64_t{rows_of.output_w} * rows_of.output_c;
+      table += cat("    {&", name, ", ", function, "_run, ", function, "_work_items, ",
+                   uint64_t{rows_of.input_w} * rows_of.input_c, "u, ", row, "u, ",
+                   is_last ? std::string("NULL") : memory_text(scratch_of(index) + at), "},\n");
       if (!is_last) at += round_up(tiles[i] * row, 64);
       // As many rows as the layer makes at once: no family takes more scratch for fewer.
-      const RowCut& row_cut = *call.family->row_cut;
+      const RowCut& row_cut = *kCascadeLayerFamilies.find(kernel)->row_cut;
       const Rows all = {0, static_cast<uint32_t>(tiles[i])};
       row_cut.cut(cascade_layer(view, static_cast<uint32_t>(i)),
                   {0, row_cut.window(call.args), 0, all, nullptr, nullptr}, call.args);
@@ -224,6 +233,48 @@ class DirectCalls {
     need_scratch(index, at + scratch, cat("a cascade of ", block_rows, " rows at a time"));
     calls_ += cat("  run_cascade(step", index, ", ", layers.size(), "u, ", block_rows, "u, ",
                   memory_text(scratch_of(index) + at), ");\n");
+  }
+
+  static bool is_pool(uint16_t kernel) {
+    return kernel == kKernel_avg_pool2d || kernel == kKernel_max_pool2d;
+  }
+
+  // The convolution whose rows are those of a layer: itself, or one with a pool's window.
+  static Conv2dArgs layer_rows(const Call& call, uint16_t kernel) {
+    if (!is_pool(kernel)) return *reinterpret_cast<const Conv2dArgs*>(call.args);
+    const Pool2dArgs& pool = *reinterpret_cast<const Pool2dArgs*>(call.args);
+    Conv2dArgs rows;
+    rows.input = pool.input;
+    rows.output = pool.output;
+    rows.batch = pool.batch;
+    rows.input_h = pool.input_h;
+    rows.input_w = pool.input_w;
+    rows.input_c = rows.output_c = pool.channels;
+    rows.output_h = pool.output_h;
+    rows.output_w = pool.output_w;
+    rows.kernel_h = pool.pool_h;
+    rows.stride_h = pool.stride_h;
+    rows.dilation_h = 1;
+    rows.pad_top = pool.pad_top;
+    return rows;
+  }
+
+  // Writes `name`, its rows, `name`_pool, its arguments, and the functions that the loop calls: "name".
+  std::string pool_layer(const std::string& name, const Call& call, uint16_t kernel) {
+    arguments(cat(name, "_pool"), call, kernel);
+    Call rows = {};
+    new (rows.args) Conv2dArgs(layer_rows(call, kernel));
+    structs_.insert(kKernel_conv2d);
+    arguments(name, rows, kKernel_conv2d);
+    pool_layers_.insert(call.variant->name);
+    const std::string args = "(const struct qplan_conv2d_args *rows";
+    const std::string cut =
+        cat("  const struct qplan_pool2d_args args = pool_rows(&", name, "_pool, rows);\n");
+    tables_ += cat("static void ", name, "_run", args, ", uint32_t begin, uint32_t end, void *scratch) {\n",
+                   cut, "  qplan_", call.variant->name, "_run(&args, begin, end, scratch);\n}\n\n");
+    tables_ += cat("static uint32_t ", name, "_work_items", args, ") {\n", cut, "  return qplan_",
+                   call.variant->name, "_work_items(&args);\n}\n\n");
+    return name;
   }
 
   // Kernels with vectors may read scratch by whole vectors, which the arena of a small device does not align.
@@ -435,7 +486,7 @@ class DirectCalls {
     for (const auto& [variant, args] : variants_) {
       text += cat("void qplan_", variant, "_run(const struct ", args,
                   " *args, uint32_t begin, uint32_t end, void *scratch);\n");
-      if (has_cascades_ && args == "qplan_conv2d_args") {
+      if ((has_cascades_ && args == "qplan_conv2d_args") || pool_layers_.contains(variant)) {
         text += cat("uint32_t qplan_", variant, "_work_items(const struct ", args, " *args);\n");
       }
     }
@@ -445,6 +496,7 @@ class DirectCalls {
     text += arena_assert(options_);
     text += kPiecesText;
     if (has_cascades_) text += kCascadeText;
+    if (!pool_layers_.empty()) text += kPoolText;
     text += "/* ---- constants ---- */\n" + constants_;
     text += "/* ---- steps ---- */\n" + tables_;
     if (has_states(view_)) text += cat("void ", name, "_reset_state(void) {\n", resets_, "}\n\n");
@@ -487,6 +539,7 @@ class DirectCalls {
   std::vector<void*> data_;
   uint64_t arena_bytes_ = 0, scratch_bytes_ = 0, kept_bytes_ = 0;
   bool has_cascades_ = false;
+  std::set<std::string> pool_layers_;                          // variants that are a layer of a cascade
   std::set<uint16_t> structs_;                                 // kernels whose arguments are written
   std::map<std::string, std::string> variants_;                // and the struct that each reads
   std::map<const uint8_t*, std::string> arrays_;               // constants by address

@@ -123,7 +123,11 @@ class LinkFinder {
     const ir::TensorType& output = program_.tensors[program_.steps[s].outputs[0]].type;
     const bool is_image =
         output.shape.size() == 4 && (output.dtype == ir::kInt8 || output.dtype == ir::kUint8);
-    if (!is_image && program_.steps[s].kernel != kKernel_arg_max) return false;
+    const uint16_t kernel = program_.steps[s].kernel;
+    if (!is_image && kernel != kKernel_arg_max) return false;
+    // A pool of all rows would have them all in its tile.
+    const bool is_pool = kernel == kKernel_avg_pool2d || kernel == kKernel_max_pool2d;
+    if (is_pool && output.shape[1] == 1) return false;
     const StepView view = queries_.view(s);
     alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
     Error error;

@@ -247,7 +247,7 @@ class CascadeSearch {
     uint64_t bytes = 0;
     for (size_t i = cascade.size() - 1; i > 0; --i) {
       const StepView view = queries_.view(cascade[i]);
-      const KernelFamily& family = family_of(view.step->kernel());
+      const KernelFamily& family = *kCascadeLayerFamilies.find(view.step->kernel());
       alignas(kArgsAlignment) uint8_t args[kMaxArgsBytes];
       Error error;
       (void)family.bind(view, false, args, &error);

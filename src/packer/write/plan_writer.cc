@@ -163,10 +163,13 @@ bool has_computed_bias(const target::Program& program, const target::ProgramStep
          !program.tensors[step.inputs[2]].is_constant();
 }
 
-// Whether it is a cascade whose first layer resizes, or whose last one gives indices.
-bool has_ends_of_1_16(const target::ProgramStep& step) {
-  return !step.layers.empty() && (step.layers.front().kernel == kKernel_resize_bilinear ||
-                                  step.layers.back().kernel == kKernel_arg_max);
+// Whether it is a cascade with layers that version 1.16 added.
+bool has_layers_of_1_16(const target::ProgramStep& step) {
+  constexpr uint16_t kAdded[] = {kKernel_avg_pool2d, kKernel_max_pool2d, kKernel_resize_bilinear,
+                                 kKernel_arg_max};
+  return std::ranges::any_of(step.layers, [&](const target::ProgramStep& layer) {
+    return std::ranges::find(kAdded, layer.kernel) != std::end(kAdded);
+  });
 }
 
 // The version that added what a plan has (format/README.md): other plans keep the bytes that they had before.
@@ -184,7 +187,7 @@ uint16_t version_minor(const target::Program& program, const memory::Arena& aren
   const auto computes_bias = [&](const target::ProgramStep& step) {
     return has_computed_bias(program, step);
   };
-  if (std::ranges::any_of(program.steps, has_ends_of_1_16)) return 16;
+  if (std::ranges::any_of(program.steps, has_layers_of_1_16)) return 16;
   if (std::ranges::any_of(program.steps, computes_bias)) return 15;
   const auto has_rests = [&](const target::ProgramStep& step) { return has_weight_rests(program, step); };
   if (std::ranges::any_of(program.steps, has_rests)) return 14;

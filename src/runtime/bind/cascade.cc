@@ -47,9 +47,9 @@ __attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFa
 }
 
 // Images, or of images the indices of arg_max: the last layer's own check says the same of them.
-template <bool kHasEnds>
+template <bool kGivesIndices>
 bool check_output(const StepCheck& check, const StepView& cascade) {
-  if constexpr (kHasEnds) {
+  if constexpr (kGivesIndices) {
     const auto& layers = *params_of(cascade).layers();
     if (layers.Get(layers.size() - 1)->kernel() == kKernel_arg_max) {
       const uint32_t rank = cascade.output(0).rank == 4 ? 4 : 3;
@@ -59,11 +59,11 @@ bool check_output(const StepCheck& check, const StepView& cascade) {
   return check.output(0, "output", kDtypesU8S8, 4, nullptr);
 }
 
-template <bool kHasEnds>
+template <bool kGivesIndices>
 bool check_step(const StepCheck& check, const LayerFamilies& families, const StepView& cascade) {
   if (!check.params(format::KernelParams_CascadeParams) || !check.arity(cascade.num_inputs(), 1))
     return false;
-  if (!check_output<kHasEnds>(check, cascade)) return false;
+  if (!check_output<kGivesIndices>(check, cascade)) return false;
   if (cascade.has_cascade_room()) cascade_begin_sharing(cascade);
   const uint32_t num_layers = params_of(cascade).layers()->size();
   for (uint32_t i = 0; i < num_layers; ++i) {
@@ -119,7 +119,7 @@ bool part(const StepView& step, uint32_t, uint32_t input, uint64_t* offset) {
 template <const LayerFamilies& kFamilies>
 qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* error) {
   const StepCheck check(step, "chain", error);
-  if (checked && !check_step<kFamilies.has_ends>(check, kFamilies, step)) return check.status();
+  if (checked && !check_step<kFamilies.gives_indices>(check, kFamilies, step)) return check.status();
   fill_args(step, kFamilies, args);
   args.is_in_place = is_over_an_input(step);
   if (checked && step.has_cascade_room()) cascade_share_layers(&args);
@@ -174,17 +174,20 @@ constexpr AllChoices all_choices() {
 }
 constexpr AllChoices kAllChoices = all_choices();
 
-// What only the first layer may be, or only the last, comes last.
-constexpr const KernelFamily* kAll[] = {
-    &kConv2dFamily,    &kDepthwiseConv2dFamily, &kAddFamily,   &kSubFamily, &kLut8Family, &kQuantizeFamily,
-    &kTransposeFamily, &kResizeBilinearFamily,  &kArgMaxFamily};
-constexpr const KernelFamily* kReferences[] = {&kConv2dFamilyReference,    &kDepthwiseConv2dFamilyReference,
-                                               &kAddFamilyReference,       &kSubFamilyReference,
-                                               &kLut8FamilyReference,      &kQuantizeFamilyReference,
-                                               &kTransposeFamilyReference, &kResizeBilinearFamilyReference,
-                                               &kArgMaxFamilyReference};
+// Those that few cascades have come last.
+#define QPLAN_ALL_LAYERS(F)                                                                  \
+  F(kConv2dFamily), F(kDepthwiseConv2dFamily), F(kAddFamily), F(kSubFamily), F(kLut8Family), \
+      F(kAvgPool2dLayer), F(kMaxPool2dLayer), F(kQuantizeFamily), F(kTransposeFamily),       \
+      F(kResizeBilinearLayer), F(kArgMaxLayer)
+#define QPLAN_FAMILY(name) &name
+#define QPLAN_FAMILY_REFERENCE(name) &name##Reference
+constexpr const KernelFamily* kAll[] = {QPLAN_ALL_LAYERS(QPLAN_FAMILY)};
+constexpr const KernelFamily* kReferences[] = {QPLAN_ALL_LAYERS(QPLAN_FAMILY_REFERENCE)};
+#undef QPLAN_FAMILY_REFERENCE
+#undef QPLAN_FAMILY
+#undef QPLAN_ALL_LAYERS
 constexpr LayerFamilies kReferenceLayers = {kReferences, sizeof(kReferences) / sizeof(kReferences[0]), true};
-// The same without those: lists of their own, so that linkers drop what only the others name.
+// Only the first five: lists of their own, so that linkers drop what only the others name.
 constexpr const KernelFamily* kPlain[] = {&kConv2dFamily, &kDepthwiseConv2dFamily, &kAddFamily, &kSubFamily,
                                           &kLut8Family};
 constexpr LayerFamilies kPlainLayers = {kPlain, sizeof(kPlain) / sizeof(kPlain[0])};

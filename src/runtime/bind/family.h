@@ -252,7 +252,7 @@ struct KernelFamily {
   // Whether output o may share its whole buffer with input i.
   bool (*in_place)(const StepView& step, uint32_t output, uint32_t input);
   PartQuery part;  // null: never
-  // Null: never a layer of a cascade.
+  // Null: no layer of a cascade.
   const RowCut* row_cut;
   // Checks everything that `run` relies on (ranks, shapes, dtypes, parameter ranges, constant contents that
   // act as parameters) and fills args. With check off, the plan has been checked before and only args are
@@ -304,6 +304,11 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
   };
 }
 
+constexpr KernelFamily as_layer(KernelFamily family, const RowCut& row_cut) {
+  family.row_cut = &row_cut;
+  return family;
+}
+
 // For families whose outputs never share a buffer with an input.
 inline bool never_in_place(const StepView&, uint32_t, uint32_t) { return false; }
 
@@ -351,8 +356,17 @@ QPLAN_FORM(depthwise_conv2d, kDepthwiseConv2dFamily)
 QPLAN_FORM(fully_connected, kFullyConnectedFamily)
 #undef QPLAN_FORM
 
-// Without what only the first layer may be, or only the last, for firmware whose cascades have none: with all
-// variants, and with the references alone.
+// The same families as layers of cascades. What cuts them into rows is nothing that steps of their own need,
+// and firmware with such steps does not link it.
+#define QPLAN_LAYER(name) extern const KernelFamily name, name##Reference;
+QPLAN_LAYER(kAvgPool2dLayer)
+QPLAN_LAYER(kMaxPool2dLayer)
+QPLAN_LAYER(kResizeBilinearLayer)
+QPLAN_LAYER(kArgMaxLayer)
+#undef QPLAN_LAYER
+
+// For firmware whose cascades have convolutions, add, sub and lut8 alone: with all variants, and with the
+// references alone.
 extern const KernelFamily kCascadeFamilyPlain __asm__("qplan_family_chain_plain");
 extern const KernelFamily kCascadeFamilyPlainReference __asm__("qplan_family_chain_plain_reference");
 

@@ -98,6 +98,39 @@ uint64_t work(const Pool2dArgs& args) {
   return saturating_product(args.batch, args.output_h, args.output_w, args.channels, window_h, window_w);
 }
 
+// For cascades, as convolutions are cut: where no row of the output has its window outside of the input, in
+// elements of a byte.
+bool accepts_rows(const StepView& step, uint32_t input) {
+  using Params = format::Pool2dParams;
+  const format::TableFields params(step.step->params());
+  const auto pad_top = params.scalar<uint32_t>(Params::VT_PAD_TOP);
+  const auto input_h = static_cast<uint32_t>(step.input_extents(0)[1]);
+  const auto output_h = static_cast<uint32_t>(step.output_extents(0)[1]);
+  return input == 0 && step.input_dtype(0) != Dtype::kS16 &&
+         pad_top < params.scalar<uint32_t>(Params::VT_POOL_H) &&
+         uint64_t{output_h - 1} * params.scalar<uint32_t>(Params::VT_STRIDE_H) < uint64_t{input_h} + pad_top;
+}
+
+RowWindow row_window(const void* storage) {
+  const Pool2dArgs& args = *static_cast<const Pool2dArgs*>(storage);
+  return {args.stride_h, args.pad_top, args.pool_h, args.input_h};
+}
+
+void cut_rows(const StepView&, const CutRows& rows, void* storage) {
+  Pool2dArgs& args = *static_cast<Pool2dArgs*>(storage);
+  const Rows input = rows.window.reads(rows.output);
+  // Not negative: where the rows do not begin with the image, the first window does not reach beyond them.
+  args.pad_top = static_cast<uint32_t>(int64_t{input.begin} + rows.window.pad_top -
+                                       int64_t{rows.output.begin} * args.stride_h);
+  args.batch = 1;
+  args.input = rows.from;
+  args.input_h = input.end - input.begin;
+  args.output = rows.to;
+  args.output_h = rows.output.end - rows.output.begin;
+}
+
+constexpr RowCut kRowCut = {accepts_rows, row_window, cut_rows};
+
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(Pool2dArgs, name, isa),
 constexpr KernelVariant kAvgVariants[] = {QPLAN_AVG_POOL2D_VARIANTS};
 constexpr KernelVariant kMaxVariants[] = {QPLAN_MAX_POOL2D_VARIANTS};
@@ -117,5 +150,10 @@ constexpr KernelFamily kMaxPool2dFamily =
     make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxVariants);
 constexpr KernelFamily kMaxPool2dFamilyReference =
     make_family<Pool2dArgs, bind_max, never_in_place, work>(kKernel_max_pool2d, "max_pool2d", kMaxReference);
+
+constexpr KernelFamily kAvgPool2dLayer = as_layer(kAvgPool2dFamily, kRowCut);
+constexpr KernelFamily kAvgPool2dLayerReference = as_layer(kAvgPool2dFamilyReference, kRowCut);
+constexpr KernelFamily kMaxPool2dLayer = as_layer(kMaxPool2dFamily, kRowCut);
+constexpr KernelFamily kMaxPool2dLayerReference = as_layer(kMaxPool2dFamilyReference, kRowCut);
 
 }  // namespace qplan

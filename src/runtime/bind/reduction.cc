@@ -180,11 +180,14 @@ constexpr KernelVariant kArgMaxReference[] = {
 }  // namespace
 
 constexpr KernelFamily kArgMaxFamily =
-    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(
-        kKernel_arg_max, "arg_max", kArgMaxVariants, &kArgMaxRowCut);
+    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(kKernel_arg_max, "arg_max",
+                                                                               kArgMaxVariants);
 constexpr KernelFamily kArgMaxFamilyReference =
-    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(
-        kKernel_arg_max, "arg_max", kArgMaxReference, &kArgMaxRowCut);
+    make_family<ArgMaxArgs, bind_arg_max<false>, never_in_place, arg_max_work>(kKernel_arg_max, "arg_max",
+                                                                               kArgMaxReference);
+
+constexpr KernelFamily kArgMaxLayer = as_layer(kArgMaxFamily, kArgMaxRowCut);
+constexpr KernelFamily kArgMaxLayerReference = as_layer(kArgMaxFamilyReference, kArgMaxRowCut);
 
 constexpr KernelFamily kArgMinFamily =
     make_family<ArgMaxArgs, bind_arg_max<true>, never_in_place, arg_max_work>(kKernel_arg_min, "arg_min",

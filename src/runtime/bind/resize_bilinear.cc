@@ -97,9 +97,12 @@ constexpr KernelVariant kReference[] = {
 }  // namespace
 
 constexpr KernelFamily kResizeBilinearFamily = make_family<ResizeBilinearArgs, bind, never_in_place, work>(
-    kKernel_resize_bilinear, "resize_bilinear", kVariants, &kRowCut);
+    kKernel_resize_bilinear, "resize_bilinear", kVariants);
 constexpr KernelFamily kResizeBilinearFamilyReference =
     make_family<ResizeBilinearArgs, bind, never_in_place, work>(kKernel_resize_bilinear, "resize_bilinear",
-                                                                kReference, &kRowCut);
+                                                                kReference);
+
+constexpr KernelFamily kResizeBilinearLayer = as_layer(kResizeBilinearFamily, kRowCut);
+constexpr KernelFamily kResizeBilinearLayerReference = as_layer(kResizeBilinearFamilyReference, kRowCut);
 
 }  // namespace qplan

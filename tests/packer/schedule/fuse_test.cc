@@ -96,11 +96,28 @@ TEST(Fuse, TakesTheIndicesOfResizedRowsInWhereMemoryIsFullest) {
   const std::string resize =
       "  %0 = image.resize2d(%x, size=[33, 33], layout=\"NHWC\", method=\"linear\", "
       "coordinate_transformation_mode=\"align_corners\");\n";
-  const Program program = fuse_text(main_text("%x: Tensor[(1, 3, 3, 21), uint8]",
-                                              resize + "  %1 = argmax(%0, axis=3);\n  %1"),
-                                    Fuse::kAuto, kFirmware);
+  const Program program =
+      fuse_text(main_text("%x: Tensor[(1, 3, 3, 21), uint8]", resize + "  %1 = argmax(%0, axis=3);\n  %1"),
+                Fuse::kAuto, kFirmware);
   ASSERT_EQ(kernels_of(program), "chain");
   EXPECT_EQ(layers_of(program.steps[0]), "resize_bilinear arg_max");
+}
+
+// What most small networks for pictures begin with.
+TEST(Fuse, TakesPoolsIn) {
+  const std::string pool = "  %6 = nn.max_pool2d(%1, pool_size=[2, 2], strides=[2, 2], layout=\"NHWC\");\n";
+  const Program program =
+      fuse(pointwise(0, "%x", 4, 24) + pool + pointwise(4, "%6", 24, 4) + "  %5", Fuse::kAuto);
+  ASSERT_EQ(kernels_of(program), "chain");
+  EXPECT_EQ(layers_of(program.steps[0]), "conv2d max_pool2d conv2d");
+}
+
+// As most networks end with: its tile would be the whole tensor.
+TEST(Fuse, LeavesPoolsOfAllRowsApart) {
+  const std::string pool = "  %2 = nn.max_pool2d(%1, pool_size=[16, 16], layout=\"NHWC\");\n";
+  const Program program =
+      fuse(pointwise(0, "%x", 4, 24) + pool + pointwise(3, "%2", 24, 4) + "  %4", Fuse::kAll);
+  EXPECT_EQ(kernels_of(program), "conv2d max_pool2d conv2d");
 }
 
 // A resize reads any row of its input: what comes before it is whole.

@@ -47,6 +47,16 @@ TEST(CascadeStep, RefusesKernelsThatAreNoLayers) {
   EXPECT_EQ(refusal(cascade), "chain: layer 1: kernel 21 cannot be a layer here");
 }
 
+TEST(CascadeStep, TakesPools) {
+  CascadeBuilder cascade(12, {2, 8, 8, 4});
+  cascade.add_convolution(kThree, kThree, 8, false);
+  cascade.add_pool({3, 2, 1, 1, 4}, {2, 2, 1, 0, 4}, /*is_average=*/false);
+  cascade.add_pool({2, 2, 1, 0, 2}, {2, 2, 1, 0, 2}, /*is_average=*/true);
+  EXPECT_EQ(refusal(cascade), "");
+  EXPECT_EQ(refusal(cascade, kCascadeFamilyReference), "");
+  EXPECT_TRUE(contains(refusal(cascade, kCascadeFamilyPlain), "layer 1: kernel")) << "firmware has not all";
+}
+
 // Rows of the output whose windows are only padding would be made of no rows.
 TEST(CascadeStep, RefusesWindowsOutsideOfTheInput) {
   const CascadeAxis all_above = {3, 1, 1, 3, 8}, all_below = {3, 1, 1, 1, 10}, just_inside = {3, 1, 1, 2, 10};
@@ -95,7 +105,7 @@ TEST(CascadeStep, BeginsWithAResizeAndEndsWithIndices) {
   }
 }
 
-// Of the rows of a tile there are only some.
+// A tile has only some of the rows.
 TEST(CascadeStep, RefusesToResizeATile) {
   CascadeBuilder cascade(10, {1, 8, 8, 4});
   cascade.add_convolution(kOne, kOne, 4, false);

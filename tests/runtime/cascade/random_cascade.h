@@ -93,6 +93,24 @@ class CascadeBuilder {
     push(std::move(layer));
   }
 
+  void add_pool(const CascadeAxis& rows, const CascadeAxis& columns, bool is_average) {
+    Layer layer;
+    layer.kernel = is_average ? kKernel_avg_pool2d : kKernel_max_pool2d;
+    layer.inputs = {before_};
+    layer.params_type = format::KernelParams_Pool2dParams;
+    const bool is_float = is_average && random_.chance(0.4), counts_padding = random_.chance(0.5);
+    const int32_t in_zero = zero_point(), out_zero = zero_point();
+    layer.params = [=, lo = low(), hi = high()](flatbuffers::FlatBufferBuilder& b) {
+      return format::CreatePool2dParams(b, is_float ? format::Contract_F32E : format::Contract_TFL2,
+                                        rows.kernel, columns.kernel, rows.stride, columns.stride, rows.pad,
+                                        columns.pad, lo, hi, 0.5f, in_zero, 0.75f, out_zero, counts_padding)
+          .Union();
+    };
+    shape_ = {shape_[0], rows.output, columns.output, shape_[3]};
+    layer.output = add_activation(shape_);
+    push(std::move(layer));
+  }
+
   // An activation by a table of 256 bytes.
   void add_table() {
     Layer layer;
@@ -385,9 +403,10 @@ class RandomCascade : public CascadeBuilder {
       add_random_resize();
     }
     while (num_layers() < wanted - (gives_indices ? 1 : 0)) {
-      const int64_t kind = random_.integer(0, 4);
+      const int64_t kind = random_.integer(0, 5);
       if (kind == 0) add_sum();
       if (kind == 4) add_table();
+      if (kind == 5) add_random_pool();
       if (kind > 0 && kind < 4) add_random_convolution(kind == 1);
     }
     if (gives_indices) add_arg_max(random_.chance(0.5) ? 32 : 64, random_.chance(0.5));
@@ -418,6 +437,14 @@ class RandomCascade : public CascadeBuilder {
     };
     const uint32_t rows = to(shape()[1]), columns = to(shape()[2]);
     add_resize(rows, columns, align_corners, half_pixel_centers);
+  }
+
+  void add_random_pool() {
+    CascadeAxis rows = axis(shape()[1]), columns = axis(shape()[2]);
+    for (CascadeAxis* of : {&rows, &columns}) {  // without dilation
+      if (of->dilation != 1) *of = {1, 1, 1, 0, static_cast<uint32_t>(shape()[of == &rows ? 1 : 2])};
+    }
+    add_pool(rows, columns, random_.chance(0.5));
   }
 
   void add_random_convolution(bool is_depthwise) {
