@@ -1,7 +1,7 @@
 // resize_arg_max: what arg_max along the channels gives of what resize_bilinear gives, in one kernel.
 // Networks that label pixels end so; their largest tensor is the one between the two.
 //
-// No family of its own: cascades of the two have it as a variant (src/runtime/cascade_resize_arg_max.h).
+// No family of its own: cascades of the two have it as a variant (src/runtime/bind/resize_arg_max.h).
 #ifndef QPLAN_KERNELS_SPATIAL_RESIZE_ARG_MAX_H_
 #define QPLAN_KERNELS_SPATIAL_RESIZE_ARG_MAX_H_
 

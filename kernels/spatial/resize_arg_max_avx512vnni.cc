@@ -135,8 +135,8 @@ class LabelBlocks {
       const __m512i step = _mm512_slli_epi16(growth, kRows == 2 ? 1 : 2);
 #pragma GCC unroll 8
       for (uint32_t i = 0; i < kVectors; ++i) {
-        // high_bytes ? sum : index
         const __m512i next = _mm512_add_epi16(sum, step);
+        // high_bytes ? sum : index
         const __m512i key = _mm512_ternarylogic_epi32(rounded(sum), high_bytes, index, 0xE2);
         best[i] = kSigned ? _mm512_max_epi16(best[i], key) : _mm512_max_epu16(best[i], key);
         sum = next;

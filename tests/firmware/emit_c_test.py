@@ -425,6 +425,9 @@ class CortexM4(unittest.TestCase):
                     self.assertLessEqual(text, TEXT_LIMITS.get((name, form), text))
                     symbols = run("arm-none-eabi-nm", "-C", image)
                     self.assertNotIn("Sha256", symbols)
+                    if name == "pools":
+                        self.assertNotIn("resize_bilinear", symbols, "of cascades only the layers that are needed")
+                        self.assertNotIn("add_ref::run", symbols)
                     if "qplan_family_chain" not in symbols:  # cascades know convolutions by their whole families
                         self.assertNotIn("conv2d_ref::run", symbols, "cores with DSP instructions need no reference")
 

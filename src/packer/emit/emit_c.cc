@@ -113,8 +113,9 @@ std::string bytes_text(std::span<const uint8_t> bytes) {
 // Families of a plan by number, with the suffix of the descriptor that has the variants which the plan needs.
 struct Family {
   uint16_t id = 0;
-  std::string
-      suffix;  // "", "_reference", "_optimized" or "_form"; of cascades also "_plain", "_plain_reference"
+  // "", "_reference", "_optimized" or "_form"; of cascades also "_plain", "_plain_reference", "_pools",
+  // "_pools_reference"
+  std::string suffix;
 };
 
 // What the families' variants are on the best core of the plan's target.
@@ -142,10 +143,11 @@ class FamilyUse {
         families.push_back({id, "_form"});
         continue;
       }
-      const bool is_plain = id == kKernel_chain && is_plain_ && uses_[id] != kOptimized;
-      families.push_back({id, cat(is_plain ? "_plain" : "", uses_[id] == kReference   ? "_reference"
-                                                            : uses_[id] == kOptimized ? "_optimized"
-                                                                                      : "")});
+      const char* const of_layers = id == kKernel_chain ? layers_suffix() : "";
+      const bool is_optimized = uses_[id] == kOptimized && *of_layers == '\0';
+      families.push_back({id, cat(of_layers, uses_[id] == kReference ? "_reference"
+                                             : is_optimized          ? "_optimized"
+                                                                     : "")});
     }
     return families;
   }
@@ -153,6 +155,7 @@ class FamilyUse {
  private:
   static constexpr uint16_t kMaxKernels = 64;
   enum : uint8_t { kReference = 1, kOptimized = 2, kAny = 4 };
+  enum : uint8_t { kConvolution = 1, kPool = 2, kElementwise = 4, kOther = 8 };
 
   // A cascade names its layers' families itself.
   void use(const StepView& step, bool is_layer) {
@@ -162,11 +165,23 @@ class FamilyUse {
     if (!is_layer) uses_[kernel] |= use;
     const format::CascadeParams* cascade = step.step->params_as_CascadeParams();
     if (cascade == nullptr) return;
-    for (const format::KernelStep* layer : *cascade->layers()) {
-      constexpr uint16_t kPlain[] = {kKernel_conv2d, kKernel_depthwise_conv2d, kKernel_add, kKernel_sub,
-                                     kKernel_lut8};
-      is_plain_ = is_plain_ && std::ranges::find(kPlain, layer->kernel()) != std::end(kPlain);
-    }
+    for (const format::KernelStep* layer : *cascade->layers()) layers_ |= kind_of(layer->kernel());
+  }
+
+  static uint8_t kind_of(uint16_t kernel) {
+    if (kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d) return kConvolution;
+    if (kernel == kKernel_avg_pool2d || kernel == kKernel_max_pool2d) return kPool;
+    const bool is_elementwise = kernel == kKernel_add || kernel == kKernel_sub || kernel == kKernel_lut8;
+    return is_elementwise ? kElementwise : kOther;
+  }
+
+  // The smallest set of layers' families that all cascades do with (src/runtime/bind/family.h). Those with
+  // the optimized variants of convolutions alone have no elementwise ones.
+  const char* layers_suffix() const {
+    const bool is_any = (uses_[kKernel_chain] & kAny) != 0;
+    if ((layers_ & kPool) != 0) return (layers_ & ~(kConvolution | kPool)) == 0 && !is_any ? "_pools" : "";
+    if (uses_[kKernel_chain] == kOptimized) return "";
+    return (layers_ & kOther) == 0 ? "_plain" : "";
   }
 
   uint8_t use_of(const StepView& step) {
@@ -182,9 +197,9 @@ class FamilyUse {
     if (cascade != nullptr) {
       for (uint32_t i = 0; i < cascade->layers()->size(); ++i) {
         const StepView layer = cascade_layer(step, i);
-        if (layer.step->kernel() != kKernel_conv2d && layer.step->kernel() != kKernel_depthwise_conv2d)
-          return kAny;
-        if (use_of(layer) != kOptimized) return kAny;
+        const uint8_t kind = kind_of(layer.step->kernel());
+        if (kind != kConvolution && kind != kPool) return kAny;
+        if (kind == kConvolution && use_of(layer) != kOptimized) return kAny;
       }
       return kOptimized;
     }
@@ -200,7 +215,7 @@ class FamilyUse {
   const PlanView& view_;
   const std::vector<uint32_t> isas_;
   uint8_t uses_[kMaxKernels] = {};
-  bool is_plain_ = true;  // kCascadeFamilyPlain has all layers of cascades
+  uint8_t layers_ = 0;  // kinds of those of all cascades
 };
 
 constexpr const char* kFamilyNames[] = {

@@ -196,6 +196,13 @@ constexpr const KernelFamily* kPlainReferences[] = {&kConv2dFamilyReference, &kD
                                                     &kLut8FamilyReference};
 constexpr LayerFamilies kPlainReferenceLayers = {kPlainReferences,
                                                  sizeof(kPlainReferences) / sizeof(kPlainReferences[0])};
+constexpr const KernelFamily* kPools[] = {&kConv2dFamilyOptimized, &kDepthwiseConv2dFamilyOptimized,
+                                          &kAvgPool2dLayer, &kMaxPool2dLayer};
+constexpr LayerFamilies kPoolLayers = {kPools, sizeof(kPools) / sizeof(kPools[0])};
+constexpr const KernelFamily* kPoolReferences[] = {&kConv2dFamilyReference, &kDepthwiseConv2dFamilyReference,
+                                                   &kAvgPool2dLayerReference, &kMaxPool2dLayerReference};
+constexpr LayerFamilies kPoolReferenceLayers = {kPoolReferences,
+                                                sizeof(kPoolReferences) / sizeof(kPoolReferences[0])};
 constexpr const KernelFamily* kConvolutions[] = {&kConv2dFamilyOptimized, &kDepthwiseConv2dFamilyOptimized};
 constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions) / sizeof(kConvolutions[0])};
 
@@ -254,5 +261,7 @@ constexpr KernelFamily kCascadeFamilyReference = make_cascade_family<kReferenceL
 constexpr KernelFamily kCascadeFamilyOptimized = make_cascade_family<kOptimizedLayers>(kOptimized);
 constexpr KernelFamily kCascadeFamilyPlain = make_cascade_family<kPlainLayers>(kChoices);
 constexpr KernelFamily kCascadeFamilyPlainReference = make_cascade_family<kPlainReferenceLayers>(kReference);
+constexpr KernelFamily kCascadeFamilyPools = make_cascade_family<kPoolLayers>(kOptimized);
+constexpr KernelFamily kCascadeFamilyPoolsReference = make_cascade_family<kPoolReferenceLayers>(kReference);
 
 }  // namespace qplan

@@ -369,6 +369,10 @@ QPLAN_LAYER(kArgMaxLayer)
 // references alone.
 extern const KernelFamily kCascadeFamilyPlain __asm__("qplan_family_chain_plain");
 extern const KernelFamily kCascadeFamilyPlainReference __asm__("qplan_family_chain_plain_reference");
+// For firmware whose cascades have convolutions and pools alone: the optimized variants of convolutions, as
+// in kCascadeFamilyOptimized, and the references.
+extern const KernelFamily kCascadeFamilyPools __asm__("qplan_family_chain_pools");
+extern const KernelFamily kCascadeFamilyPoolsReference __asm__("qplan_family_chain_pools_reference");
 
 // ---- how much a plan computes: KernelFamily::work of its steps, asked without a session (docs/work.md)
 
