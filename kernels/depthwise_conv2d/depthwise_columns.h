@@ -127,6 +127,12 @@ inline uint32_t work_items_of_image(const DepthwiseConv2dArgs& a) {
 }
 
 inline Cursor cursor_at(const DepthwiseConv2dArgs& a, uint32_t work_item) {
+  if (work_item == 0) {  // each call of a cascade begins so
+    Cursor first;
+    const uint32_t row_block = row_block_rows(a), rows = image_rows(a);
+    first.end_row = rows < row_block ? rows : row_block;
+    return first;
+  }
   const uint32_t per_image = work_items_of_image(a), row_block = row_block_rows(a),
                  per_row_block = work_items_of_row_block(a, row_block);
   Cursor at;

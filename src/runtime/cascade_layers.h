@@ -38,9 +38,11 @@ struct KeptArgs {
   alignas(kArgsAlignment) uint8_t bytes[kLayerArgsBytes];
   void keep(const void* args) { __builtin_memcpy(bytes, args, sizeof(bytes)); }
   void copy_to(void* args) const { __builtin_memcpy(args, bytes, sizeof(bytes)); }
+  void* in_place() { return bytes; }
 };
 template <>
 struct KeptArgs<false> {
+  void* in_place() { return nullptr; }
   void keep(const void*) {}
   void copy_to(void*) const {}
 };

@@ -27,13 +27,18 @@ struct Choice {
 };
 
 // What was chosen for a layer, and for which rows: nearly all blocks have as many, and to choose takes as
-// many instructions as some blocks.
+// many instructions as some blocks. Its step, too, is found once.
 template <bool kKept>
 struct KeptChoice {
   Choice choice;  // without a variant: nothing has been chosen
   MadeShape shape;
+  StepView view;
 
-  void forget_choice() { choice.variant = nullptr; }
+  void begin(const StepView& of_layer) {
+    choice.variant = nullptr;
+    view = of_layer;
+  }
+  const StepView& view_in(const CascadeLayers&, uint32_t) const { return view; }
   template <typename Choose>
   Choice choice_for(const MadeShape& wanted, Choose choose) {
     if (choice.variant == nullptr || !(shape == wanted)) {
@@ -45,7 +50,8 @@ struct KeptChoice {
 };
 template <>
 struct KeptChoice<false> {
-  void forget_choice() {}
+  void begin(const StepView&) {}
+  StepView view_in(const CascadeLayers& layers, uint32_t index) const { return layers.view(index); }
   template <typename Choose>
   Choice choice_for(const MadeShape&, Choose choose) {
     return choose();
@@ -76,7 +82,7 @@ class Run {
         rows_(reinterpret_cast<MadeRows*>(layers + args.num_layers)),
         tiles_(static_cast<uint8_t*>(scratch) + room_bytes(args)),
         scratch_bytes_(most_layer_scratch(layers_, isa)) {
-    for (uint32_t i = 0; kIsOnStack && i < layers_.count(); ++i) rows_[i].forget_choice();
+    for (uint32_t i = 0; kIsOnStack && i < layers_.count(); ++i) rows_[i].begin(layers_.view(i));
   }
 
   void work_items(uint32_t begin, uint32_t end) {
@@ -132,14 +138,19 @@ class Run {
 
   void run(uint32_t index, uint32_t image) const {
     const Choice choice = prepare(index, image);
-    choice.variant->run(layers_.room_of(index), 0, choice.work_items, tiles_ + layers_.tile_bytes);
+    choice.variant->run(args_of(index), 0, choice.work_items, tiles_ + layers_.tile_bytes);
+  }
+
+  // Those that are kept are cut where they are, again and again.
+  void* args_of(uint32_t index) const {
+    return kIsOnStack ? layers_.layer[index].in_place() : layers_.room_of(index);
   }
 
   // A function of its own, whose stack is free while the layer runs.
   __attribute__((noinline)) Choice prepare(uint32_t index, uint32_t image) const {
     const CascadeLayer& layer = layers_.layer[index];
     const Rows output = rows_[index].made();
-    const StepView view = layers_.view(index);
+    const auto& view = rows_[index].view_in(layers_, index);
     const Rows need = layer.window.reads(output);
     const uint8_t* rows;
     if (index == 0) {
@@ -155,7 +166,7 @@ class Run {
     } else {
       to = tile_rows(index, output.begin);
     }
-    void* const args = layers_.get_args(index);
+    void* const args = kIsOnStack ? args_of(index) : layers_.get_args(index);
     layer.family->row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
     const int64_t above = int64_t{need.begin} - int64_t{output.begin} * layer.window.stride;
     const MadeShape shape = {output.end - output.begin, need.end - need.begin, above, rows == to};

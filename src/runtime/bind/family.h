@@ -285,6 +285,7 @@ constexpr KernelFamily make_family(KernelId id, const char* name,
                 "the executor keeps this much");
   // Not a constant expression where it is reached.
   if (sizeof(Args) > format::kept_args_bytes(id)) __builtin_trap();
+  if (format::kept_args_bytes(id) % kArgsAlignment != 0) __builtin_trap();  // they follow one another
   if (sizeof(void*) == 4 && sizeof(Args) > unkept_args_bytes(id)) __builtin_trap();
   static_assert(std::is_trivially_copyable<Args>::value && std::is_trivially_destructible<Args>::value,
                 "args are plain data");
