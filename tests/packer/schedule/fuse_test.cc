@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/packer/schedule/schedule.h"
+#include "src/runtime/cascade.h"
 #include "tests/packer/target/lower_helpers.h"
 
 namespace qplan::schedule::fuse_test {
@@ -162,6 +163,30 @@ TEST(Fuse, TakesTheSumInWhereAllAreFused) {
   size_t activations = 0;
   for (const target::ProgramTensor& tensor : program.tensors) activations += tensor.is_constant() ? 0 : 1;
   EXPECT_EQ(activations, 2u);
+}
+
+// The second cascade has the tile of 192 channels: larger blocks of the first one stay below its scratch.
+TEST(Fuse, MakesMoreRowsAtATimeWhereAnotherStepHasTheScratch) {
+  const auto rows_of = [](int channels, const char* target) {
+    const std::string body = pointwise(0, "%x", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4) +
+                             pointwise(6, "%5", 4, channels) + depthwise(8, "%7", channels) +
+                             pointwise(10, "%9", channels, 4) + "  %11";
+    const Program program =
+        fuse_text(main_text("%x: Tensor[(1, 96, 64, 4), int8]", body), Fuse::kAll, target);
+    EXPECT_EQ(kernels_of(program), "chain chain");
+    std::string rows;
+    for (const target::ProgramStep& step : program.steps)
+      rows += std::to_string(knob_value(step.schedule.bytes, kCascadeKnobs, kCascadeBlockRows)) + " ";
+    Program scheduled = program, unchanged = program;
+    for (target::ProgramStep& step : unchanged.steps) step.schedule.bytes = 0;
+    schedule_steps(&scheduled, target::parse_target(target), nullptr);
+    schedule_steps(&unchanged, target::parse_target(target), nullptr);
+    EXPECT_EQ(scheduled.scratch_per_worker, unchanged.scratch_per_worker);
+    return rows;
+  };
+  EXPECT_EQ(rows_of(192, "cpu,arch=x86_64"), "8 0 ");
+  EXPECT_EQ(rows_of(8, "cpu,arch=x86_64"), "0 8 ") << "the first one has the scratch";
+  EXPECT_EQ(rows_of(192, "cpu,arch=aarch64"), "0 0 ") << "not measured there";
 }
 
 TEST(Fuse, LeavesLayersApartWhereItIsOff) {
