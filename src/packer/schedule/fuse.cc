@@ -126,8 +126,15 @@ class CascadeTries {
 // Cortex-M4; with 1/24 it is 29,424 and 9.256 M, with 1/4 34,416 and 8.850 M.
 constexpr uint64_t kMemoryPartForSpeed = 8;
 
+// Whether the log has times of the step, and so says how many rows it makes at a time.
+bool is_measured(const Program& program, size_t step, const TargetProfile& profile, const TuningLog& log) {
+  const StepQueries queries(program);
+  return log.shortest_ns(step_key(queries.planned(static_cast<uint32_t>(step)), target_text(profile)))
+      .has_value();
+}
+
 // Blocks of twice as many rows take half the calls of kernels: the first cascades of MobileNet V1 and V2 then
-// take 0.92 to 0.94 of the time (Zen 5). A worker has scratch for the step with the most, so that it costs
+// take 0.93 to 0.95 of the time (Zen 5). A worker has scratch for the step with the most, so that it costs
 // others nothing. An even number of blocks suits two threads, and 12 or more suit others.
 Program with_free_rows(Program program, const TargetProfile& profile, const FuseOptions& options) {
   constexpr uint32_t kMinBlocks = 12;
@@ -145,6 +152,7 @@ Program with_free_rows(Program program, const TargetProfile& profile, const Fuse
     const bool is_knob = std::ranges::find(values, rows) != std::end(values);
     if (!is_knob || blocks % 2 != 0 || blocks < kMinBlocks) continue;
     if ((tried_steps += program.steps.size()) > kMaxTriedSteps) break;
+    if (options.tuning != nullptr && is_measured(program, s, profile, *options.tuning)) continue;
     if (!limit) {
       Program scheduled = program;
       schedule_steps(&scheduled, profile, options.tuning);

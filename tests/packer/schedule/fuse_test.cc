@@ -165,30 +165,6 @@ TEST(Fuse, TakesTheSumInWhereAllAreFused) {
   EXPECT_EQ(activations, 2u);
 }
 
-// The second cascade has the tile of 192 channels: larger blocks of the first one stay below its scratch.
-TEST(Fuse, MakesMoreRowsAtATimeWhereAnotherStepHasTheScratch) {
-  const auto rows_of = [](int channels, const char* target) {
-    const std::string body = pointwise(0, "%x", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4) +
-                             pointwise(6, "%5", 4, channels) + depthwise(8, "%7", channels) +
-                             pointwise(10, "%9", channels, 4) + "  %11";
-    const Program program =
-        fuse_text(main_text("%x: Tensor[(1, 96, 64, 4), int8]", body), Fuse::kAll, target);
-    EXPECT_EQ(kernels_of(program), "chain chain");
-    std::string rows;
-    for (const target::ProgramStep& step : program.steps)
-      rows += std::to_string(knob_value(step.schedule.bytes, kCascadeKnobs, kCascadeBlockRows)) + " ";
-    Program scheduled = program, unchanged = program;
-    for (target::ProgramStep& step : unchanged.steps) step.schedule.bytes = 0;
-    schedule_steps(&scheduled, target::parse_target(target), nullptr);
-    schedule_steps(&unchanged, target::parse_target(target), nullptr);
-    EXPECT_EQ(scheduled.scratch_per_worker, unchanged.scratch_per_worker);
-    return rows;
-  };
-  EXPECT_EQ(rows_of(192, "cpu,arch=x86_64"), "8 0 ");
-  EXPECT_EQ(rows_of(8, "cpu,arch=x86_64"), "0 8 ") << "the first one has the scratch";
-  EXPECT_EQ(rows_of(192, "cpu,arch=aarch64"), "0 0 ") << "not measured there";
-}
-
 TEST(Fuse, LeavesLayersApartWhereItIsOff) {
   EXPECT_EQ(kernels_of(fuse(bottleneck() + kSum + "  %6", Fuse::kOff)), "conv2d depthwise_conv2d conv2d add");
 }
@@ -245,6 +221,47 @@ std::string fused_by_log(const std::string& text, uint64_t cascade, const std::s
                 log_of(text, Fuse::kOff, 0, 100, target) + log_of(text, Fuse::kAll, cascade, 100, target), 1);
   return kernels_of(fuse_steps(lower_text(text, target), target::parse_target(target),
                                {.how = Fuse::kAuto, .tuning = &log}));
+}
+
+// Two cascades; of the second one the tile has so many channels.
+std::string two_cascades(int channels) {
+  return main_text("%x: Tensor[(1, 96, 64, 4), int8]",
+                   pointwise(0, "%x", 4, 24) + depthwise(2, "%1", 24) + pointwise(4, "%3", 24, 4) +
+                       pointwise(6, "%5", 4, channels) + depthwise(8, "%7", channels) +
+                       pointwise(10, "%9", channels, 4) + "  %11");
+}
+
+std::string block_rows_of(const Program& program) {
+  std::string rows;
+  for (const target::ProgramStep& step : program.steps)
+    rows += std::to_string(knob_value(step.schedule.bytes, kCascadeKnobs, kCascadeBlockRows)) + " ";
+  return rows;
+}
+
+// Larger blocks of one cascade stay below the scratch of the other one.
+TEST(Fuse, MakesMoreRowsAtATimeWhereAnotherStepHasTheScratch) {
+  const auto rows_of = [](int channels, const char* target) {
+    const Program program = fuse_text(two_cascades(channels), Fuse::kAll, target);
+    EXPECT_EQ(kernels_of(program), "chain chain");
+    Program scheduled = program, unchanged = program;
+    for (target::ProgramStep& step : unchanged.steps) step.schedule.bytes = 0;
+    schedule_steps(&scheduled, target::parse_target(target), nullptr);
+    schedule_steps(&unchanged, target::parse_target(target), nullptr);
+    EXPECT_EQ(scheduled.scratch_per_worker, unchanged.scratch_per_worker);
+    return block_rows_of(program);
+  };
+  EXPECT_EQ(rows_of(192, "cpu,arch=x86_64"), "8 0 ");
+  EXPECT_EQ(rows_of(8, "cpu,arch=x86_64"), "0 8 ") << "the first one has the scratch";
+  EXPECT_EQ(rows_of(192, "cpu,arch=aarch64"), "0 0 ") << "not measured there";
+}
+
+// The log says that the default is fastest: it has no other setting.
+TEST(Fuse, LeavesRowsToALogThatHasTimesOfTheStep) {
+  const std::string text = two_cascades(192), target = "cpu,arch=x86_64";
+  TuningLog log("log", log_of(text, Fuse::kAll, 100, 100, target), 1);
+  const Program program =
+      fuse_steps(lower_text(text, target), target::parse_target(target), {.how = Fuse::kAll, .tuning = &log});
+  EXPECT_EQ(block_rows_of(program), "0 0 ");
 }
 
 // Both models are too small for cascades that save memory.
