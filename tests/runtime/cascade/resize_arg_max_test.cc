@@ -112,6 +112,20 @@ TEST_P(ResizeArgMax, GivesWhatTheTwoGiveOneAfterTheOther) {
   EXPECT_GT(num_centres, 0u);
 }
 
+// By the integer rule the scale is rounded, and the last element may be that of more outputs than the others.
+TEST_P(ResizeArgMax, GivesTheLastElementToAllOutputsAfterIt) {
+  const KernelVariant& variant = *GetParam();
+  QPLAN_SKIP_UNLESS_RUNNABLE(variant);
+  uint32_t num_taken = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    LabelCascade cascade(seed, {1, 10, 10, 21, 161, 161, false, false, 64});
+    if (refusal_of(variant, &cascade) == Refusal::kScale) continue;  // uint8, by the rule in float32
+    ++num_taken;
+    expect_same(variant, &cascade, seed);
+  }
+  EXPECT_GT(num_taken, 0u);
+}
+
 TEST_P(ResizeArgMax, RefusesOtherScalesAndCascades) {
   const KernelVariant& variant = *GetParam();
   const auto labels = [](uint32_t columns, int64_t channels) {
