@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 #include "kernels/spatial/resize_arg_max.h"
-#include "kernels/spatial/sixteenths.h"
+#include "kernels/spatial/sixteenths_avx512vnni.h"
 
 namespace qplan::resize_arg_max_avx512vnni {
 namespace {
 
-constexpr uint32_t kWords = 32;  // of a vector
+constexpr uint32_t kWords = kSixteenthsWords;
 // Indices are kept in bytes.
 constexpr uint32_t kMaxChannels = 256;
 // The keys of a block are in registers.
@@ -88,30 +88,18 @@ class LabelBlocks {
  private:
   static constexpr uint32_t kRows = kWords / kColumns;
 
-  // A pixel of the input between two rows, in sixteenths, and what it grows by from row to row of the output.
-  struct Column {
-    __m512i first, growth;
-  };
-  Column column(const uint8_t* top, const uint8_t* bottom, uint32_t pixel, uint32_t channel,
-                int32_t distance) const {
-    const uint64_t at = uint64_t{pixel} * channels_ + channel;
-    const uint32_t left = channels_ - channel;
-    const __mmask32 mask = left >= kWords ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
-    const auto load = [&](const uint8_t* row) {
-      const __m256i bytes = _mm256_maskz_loadu_epi8(mask, row + at);
-      return kSigned ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
-    };
-    const __m512i upper = load(top), slope = _mm512_sub_epi16(load(bottom), upper);
-    const __m512i moved = _mm512_mullo_epi16(slope, _mm512_set1_epi16(static_cast<int16_t>(distance)));
-    return {_mm512_add_epi16(_mm512_slli_epi16(upper, 4), moved), _mm512_mullo_epi16(slope, row_growth_)};
+  SixteenthsColumn column(const uint8_t* top, const uint8_t* bottom, uint32_t pixel, uint32_t channel,
+                          int32_t distance) const {
+    return sixteenths_column<kSigned>(top, bottom, uint64_t{pixel} * channels_ + channel, channels_ - channel,
+                                      distance, row_growth_);
   }
 
   // The sums of 32 channels at the left column, in 256ths, and how they grow along a sixteenth of the width;
   // the same of what they grow by from row to row.
   void set_corners(const uint8_t* top, const uint8_t* bottom, const SixteenthsRun& run, int32_t distance,
                    uint32_t channel) {
-    const Column left = column(top, bottom, run.lower, channel, distance);
-    const Column right = column(top, bottom, run.upper, channel, distance);
+    const SixteenthsColumn left = column(top, bottom, run.lower, channel, distance);
+    const SixteenthsColumn right = column(top, bottom, run.upper, channel, distance);
     __m512i first = _mm512_slli_epi16(left.first, 4);
     if constexpr (!kSigned) first = _mm512_add_epi16(first, _mm512_set1_epi16(128));
     _mm512_store_si512(first_ + channel, first);
@@ -137,7 +125,8 @@ class LabelBlocks {
       for (uint32_t i = 0; i < kVectors; ++i) {
         const __m512i next = _mm512_add_epi16(sum, step);
         // high_bytes ? sum : index
-        const __m512i key = _mm512_ternarylogic_epi32(rounded(sum), high_bytes, index, 0xE2);
+        const __m512i key =
+            _mm512_ternarylogic_epi32(sixteenths_rounded<kSigned>(sum), high_bytes, index, 0xE2);
         best[i] = kSigned ? _mm512_max_epi16(best[i], key) : _mm512_max_epu16(best[i], key);
         sum = next;
       }
@@ -160,13 +149,6 @@ class LabelBlocks {
       store_eight<2, kIsWhole>(words, i, rows, columns, output);
       store_eight<3, kIsWhole>(words, i, rows, columns, output);
     }
-  }
-
-  // A sum whose high byte is the value. For int8, half away from zero: a negative sum is rounded half down.
-  static __m512i rounded(__m512i sum) {
-    if constexpr (!kSigned) return sum;
-    const __m512i half = _mm512_set1_epi16(128);
-    return _mm512_add_epi16(_mm512_add_epi16(sum, half), _mm512_srai_epi16(sum, 15));
   }
 
   // Eight pixels of vector i of a block, as far as it has them.
@@ -194,18 +176,10 @@ void label_rows(const ResizeArgMaxArgs& args, uint32_t begin, uint32_t end, cons
   const ResizeBilinearArgs& resize = args.resize;
   LabelBlocks<kSigned, kColumns, Index> blocks(resize, height, width);
   constexpr uint32_t kMaxRows = kMaxVectors * kWords / kColumns;
-  const uint64_t input_row = uint64_t{resize.input_w} * resize.channels;
-  for (uint32_t y = begin; y < end;) {
-    const uint32_t image_y = y % resize.rows;
-    SixteenthsRun rows = sixteenths_run(height, resize.first_row + image_y, resize.first_row + resize.rows);
-    if (rows.count > end - y) rows.count = end - y;
-    if (rows.count > kMaxRows) rows.count = kMaxRows;
-    const uint8_t* image =
-        static_cast<const uint8_t*>(resize.input) + y / resize.rows * resize.input_h * input_row;
-    blocks.label(image + rows.lower * input_row, image + rows.upper * input_row, rows,
-                 static_cast<Index*>(args.output) + uint64_t{y} * resize.output_w);
-    y += rows.count;
-  }
+  const auto label = [&](const uint8_t* top, const uint8_t* bottom, const SixteenthsRun& rows, uint32_t y) {
+    blocks.label(top, bottom, rows, static_cast<Index*>(args.output) + uint64_t{y} * resize.output_w);
+  };
+  for_each_row_run(resize, height, begin, end, kMaxRows, label);
 }
 
 template <bool kSigned, typename Index>

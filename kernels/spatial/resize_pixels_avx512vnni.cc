@@ -4,13 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/spatial/sixteenths.h"
+#include "kernels/spatial/sixteenths_avx512vnni.h"
 #include "kernels/spatial/spatial.h"
 
 namespace qplan::resize_pixels_avx512vnni {
 namespace {
 
-constexpr uint32_t kWords = 32;  // of a vector
+constexpr uint32_t kWords = kSixteenthsWords;
 // Rows of a block: its lines stay in the L1 cache until the next block, which stores the rest of them.
 constexpr uint32_t kMaxRows = 16;
 
@@ -58,8 +58,8 @@ class PixelBlocks {
     const uint64_t output_row = uint64_t{pixels_} * channels_;
     for (uint32_t x = 0; x < pixels_;) {
       const SixteenthsRun run = sixteenths_run(width_, x, pixels_);
-      const Column left = column(top, bottom, run.lower, rows.distance);
-      const Column right = column(top, bottom, run.upper, rows.distance);
+      const SixteenthsColumn left = column(top, bottom, run.lower, rows.distance);
+      const SixteenthsColumn right = column(top, bottom, run.upper, rows.distance);
       const __m512i distance = _mm512_set1_epi16(static_cast<int16_t>(run.distance));
       Line line = line_between(left.first, right.first, distance);
       if constexpr (!kSigned) {
@@ -80,20 +80,9 @@ class PixelBlocks {
   }
 
  private:
-  // A pixel of the input between two rows, in sixteenths, and what it grows by from row to row of the output.
-  struct Column {
-    __m512i first, growth;
-  };
-  Column column(const uint8_t* top, const uint8_t* bottom, uint32_t pixel, int32_t distance) const {
-    const uint64_t at = uint64_t{pixel} * channels_;
-    const __mmask32 mask = channels_ == kWords ? ~__mmask32{0} : (__mmask32{1} << channels_) - 1;
-    const auto load = [&](const uint8_t* row) {
-      const __m256i bytes = _mm256_maskz_loadu_epi8(mask, row + at);
-      return kSigned ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
-    };
-    const __m512i upper = load(top), slope = _mm512_sub_epi16(load(bottom), upper);
-    const __m512i moved = _mm512_mullo_epi16(slope, _mm512_set1_epi16(static_cast<int16_t>(distance)));
-    return {_mm512_add_epi16(_mm512_slli_epi16(upper, 4), moved), _mm512_mullo_epi16(slope, row_growth_)};
+  SixteenthsColumn column(const uint8_t* top, const uint8_t* bottom, uint32_t pixel, int32_t distance) const {
+    return sixteenths_column<kSigned>(top, bottom, uint64_t{pixel} * channels_, channels_, distance,
+                                      row_growth_);
   }
 
   // The sums of the first 64 bytes of a row of a block, [even, odd], and what they grow by to the next ones.
@@ -130,13 +119,10 @@ class PixelBlocks {
     }
   }
 
-  // The high bytes of the sums. For int8, half away from zero: a negative sum is rounded half down.
+  // The high bytes of the sums.
   static __m512i bytes_of(__m512i even, __m512i odd) {
-    if constexpr (kSigned) {
-      const __m512i half = _mm512_set1_epi16(128);
-      even = _mm512_add_epi16(_mm512_add_epi16(even, half), _mm512_srai_epi16(even, 15));
-      odd = _mm512_add_epi16(_mm512_add_epi16(odd, half), _mm512_srai_epi16(odd, 15));
-    }
+    even = sixteenths_rounded<kSigned>(even);
+    odd = sixteenths_rounded<kSigned>(odd);
     // mask ? odd : even >> 8
     return _mm512_ternarylogic_epi32(_mm512_srli_epi16(even, 8), odd,
                                      _mm512_set1_epi16(static_cast<int16_t>(0xFF00)), 0xD8);
@@ -155,18 +141,11 @@ void resize_blocks(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end)
   if (!sixteenths_axis(args, args.input_h, args.output_h, &height)) return;
   if (!sixteenths_axis(args, args.input_w, args.output_w, &width)) return;
   const PixelBlocks<kSigned> blocks(args, height, width);
-  const uint64_t input_row = uint64_t{args.input_w} * args.channels;
   const uint64_t output_row = uint64_t{args.output_w} * args.channels;
-  for (uint32_t y = begin; y < end;) {
-    const uint32_t image_y = y % args.rows;
-    SixteenthsRun rows = sixteenths_run(height, args.first_row + image_y, args.first_row + args.rows);
-    if (rows.count > end - y) rows.count = end - y;
-    if (rows.count > kMaxRows) rows.count = kMaxRows;
-    const uint8_t* image = static_cast<const uint8_t*>(args.input) + y / args.rows * args.input_h * input_row;
-    blocks.blend(image + rows.lower * input_row, image + rows.upper * input_row, rows,
-                 static_cast<uint8_t*>(args.output) + y * output_row);
-    y += rows.count;
-  }
+  const auto blend = [&](const uint8_t* top, const uint8_t* bottom, const SixteenthsRun& rows, uint32_t y) {
+    blocks.blend(top, bottom, rows, static_cast<uint8_t*>(args.output) + y * output_row);
+  };
+  for_each_row_run(args, height, begin, end, kMaxRows, blend);
 }
 
 }  // namespace

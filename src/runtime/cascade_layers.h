@@ -47,8 +47,9 @@ struct KeptArgs<false> {
   void copy_to(void*) const {}
 };
 
-// What is kept of a layer while a cascade runs. It is on the stack, so that its view is made again when it is
-// asked for, and sizes have the width of addresses: init has checked that the tiles fit into memory.
+// What is kept of a layer. It is on the stack, so that its view is made again when it is asked for (64-bit
+// processors keep it while a cascade runs: cascade_run.cc), and sizes have the width of addresses: init has
+// checked that the tiles fit into memory.
 struct CascadeLayer : KeptArgs<kIsOnStack> {
   const KernelFamily* family;
   uint32_t moving;     // input

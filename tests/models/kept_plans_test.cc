@@ -4,10 +4,11 @@
 // with its input in NCHW, packed with --fuse all: the same outputs for the same images. `rests` is two
 // convolutions with uint8 weights, three of which are rests; its outputs are those of the reference kernels
 // and of a plan for them, which has a zero point of the weights instead. `computed_bias` is a convolution of
-// its input and of a repeated pixel; its outputs are those of a packer that left the concatenation whole. `labels` is a
-// resize and the index of its largest channel in one step, packed with --fuse all; its outputs are those of
-// the reference kernels of the two. `pools` is convolutions and pools of two images (model.relay beside the
-// images), in one cascade as far as it fits; its outputs are those of the reference kernels one after another.
+// its input and of a repeated pixel; its outputs are those of a packer that left the concatenation whole.
+// `labels` is a resize and the index of its largest channel in one step, packed with --fuse all; its outputs
+// are those of the reference kernels of the two. `pools` is convolutions and pools of two images (model.relay
+// beside the images), in one cascade as far as it fits; its outputs are those of the reference kernels one
+// after another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
