@@ -90,6 +90,49 @@ const Wrong kWrong[] = {
        s.functions[0].inputs = {0, 0};
      },
      QPLAN_PLAN_CORRUPT, "session: tensor 0 is two inputs of the function", -1},
+    {"InputReadAfterItWasWrittenOver",
+     [](PlanSpec& s) {
+       s.functions[0].overwrites_inputs = true;
+       s.tensors[1].offset = s.tensors[0].offset;
+       s.steps[1].inputs = {0};
+     },
+     QPLAN_PLAN_CORRUPT,
+     "add_byte 'second' (step 1): input 0 (tensor 0) has been written over by an earlier step", 1},
+    {"InputReadAfterAPartOfItWasWrittenOver",
+     [](PlanSpec& s) {
+       s.functions[0].overwrites_inputs = true;
+       s.tensors[2].offset = s.tensors[0].offset + 8;
+       s.steps[2].inputs = {0};
+     },
+     QPLAN_PLAN_CORRUPT,
+     "add_byte 'third' (step 2): input 0 (tensor 0) has been written over by an earlier step", 2},
+    {"InputReadAfterItWasScratch",
+     [](PlanSpec& s) {
+       s.functions[0].overwrites_inputs = true;
+       s.functions[0].scratch_offsets = {0, static_cast<uint32_t>(s.tensors[0].offset), 0};
+       s.functions[0].scratch_sizes = {0, 64, 0};
+       s.banks[s.tensors[0].bank].size += 64;
+       s.tensors[2].offset = s.add_range(s.tensors[0].bank, 64);
+       s.tensors[1].offset = s.add_range(s.tensors[0].bank, 64);
+       s.steps[2].inputs = {0};
+     },
+     QPLAN_PLAN_CORRUPT,
+     "add_byte 'third' (step 2): input 0 (tensor 0) has been written over by an earlier step", 2},
+    {"WriteOverAnInputThatIsAnOutput",
+     [](PlanSpec& s) {
+       s.functions[0].overwrites_inputs = true;
+       s.tensors[1].offset = s.tensors[0].offset;
+       s.functions[0].outputs = {3, 0};
+     },
+     QPLAN_PLAN_CORRUPT, "add_byte 'first' (step 0): output 0 overlaps output 1 of the function in memory", 0},
+    {"TensorReadAfterAnOutputWasWrittenOverIt",
+     [](PlanSpec& s) {
+       s.tensors[2].offset = s.tensors[1].offset;
+       s.functions[0].outputs = {2, 3};
+       s.steps[2].inputs = {1};
+     },
+     QPLAN_PLAN_CORRUPT,
+     "add_byte 'third' (step 2): input 0 (tensor 1) has been written over by an earlier step", 2},
     {"ScratchMissing", [](PlanSpec& s) { s.functions[0].scratch_per_worker = 0; }, QPLAN_PLAN_CORRUPT,
      "add_byte 'first' (step 0): kernel 'add_byte_ref' needs 64 bytes of scratch, the plan provides 0", 0},
 };
@@ -106,6 +149,27 @@ TEST(HostilePlanTest, InPlaceWhereTheFamilyAllowsIt) {
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
   EXPECT_EQ(qplan_session_read(session.get(), 0, &out.tensor), QPLAN_OK);
   EXPECT_EQ(out.bytes, counting(24, 6));
+}
+
+// A buffer that is bound as an input is only read: the step that would work in place of the input does not.
+TEST(HostilePlanTest, TheLastReaderOfAnInputMayWriteOverIt) {
+  PlanSpec spec = sequence_spec();
+  spec.functions[0].overwrites_inputs = true;
+  spec.tensors[1].offset = spec.tensors[0].offset;
+  const TestPlan plan(spec);
+  for (const bool is_bound : {false, true}) {
+    const TestSession session(plan, config_of());
+    ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+    HostTensor in({2, 3, 4}, counting(24)), out({2, 3, 4}, counting(24));
+    EXPECT_EQ(is_bound ? qplan_session_bind(session.get(), QPLAN_INPUT, 0, &in.tensor)
+                       : qplan_session_write(session.get(), 0, &in.tensor),
+              QPLAN_OK)
+        << session.last_error();
+    EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+    EXPECT_EQ(qplan_session_read(session.get(), 0, &out.tensor), QPLAN_OK);
+    EXPECT_EQ(out.bytes, counting(24, 6));
+    EXPECT_EQ(in.bytes, counting(24));
+  }
 }
 
 // Opens, inits and runs bytes that may be anything. Every read and write beyond a buffer is

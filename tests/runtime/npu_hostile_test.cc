@@ -67,6 +67,31 @@ const Wrong kWrong[] = {
        s.tensors[2].offset = s.tensors[1].offset + 8;
      },
      "npu 'npu_main_0' (step 1): output 0 overlaps input 0 in memory", 1},
+    {"ReadsAnInputThatWasWrittenOver",
+     [](PlanSpec& s) {
+       s = region_spec({false, false, 24});
+       s.functions[0].overwrites_inputs = true;
+       s.tensors[1].offset = s.tensors[0].offset;
+       s.steps[1].inputs = {0};
+     },
+     "npu 'npu_main_0' (step 1): input 0 (tensor 0) has been written over by an earlier step", 1},
+    {"DeviceScratchOverAnInputThatIsReadAfterwards",
+     [](PlanSpec& s) {
+       s.move_to_device(0, 1);
+       s.functions[0].overwrites_inputs = true;
+       s.steps[1].npu->binds.push_back(
+           {2, format::NpuUse_SCRATCH, 0, s.tensors[0].offset + 8, 8, {}, 0, 1, 0, 0});
+       s.steps[4].inputs = {0};
+     },
+     "add_byte 'post' (step 4): input 0 (tensor 0) has been written over by an earlier step", 4},
+    {"OutputOverAnInputThatIsReadAfterwards",
+     [](PlanSpec& s) {
+       s = region_spec({false, false, 24});
+       s.functions[0].overwrites_inputs = true;
+       s.tensors[2].offset = s.tensors[0].offset;
+       s.steps[2].inputs = {0};
+     },
+     "add_byte 'post' (step 2): input 0 (tensor 0) has been written over by an earlier step", 2},
 };
 INSTANTIATE_TEST_SUITE_P(Init, HostileRegion, ::testing::ValuesIn(kWrong),
                          [](const ::testing::TestParamInfo<Wrong>& wrong) {

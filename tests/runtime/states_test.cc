@@ -180,7 +180,7 @@ const Wrong kWrong[] = {
        s = counter_spec(true, {1, 2, 3, 4});
        s.steps[2].inputs = {kState};
      },
-     "add_byte 'out' (step 2): input 0 (tensor 1) is a state that an earlier step has written over"},
+     "add_byte 'out' (step 2): input 0 (tensor 1) has been written over by an earlier step"},
 };
 INSTANTIATE_TEST_SUITE_P(States, WrongStates, ::testing::ValuesIn(kWrong), name_of);
 

@@ -99,8 +99,9 @@ std::vector<uint8_t> build_root(const PlanSpec& spec, const std::vector<uint64_t
     functions.push_back(format::CreateFunctionDirect(
         builder, function.name.c_str(), &function.inputs, &function.outputs, function.first_step,
         function.num_steps, function.scratch_per_worker, list_or_null(function.scratch_offsets),
-        list_or_null(function.scratch_sizes), false, function.states.empty() ? nullptr : &states,
-        checks.empty() ? nullptr : &checks, list_or_null(function.constant_checksums)));
+        list_or_null(function.scratch_sizes), function.overwrites_inputs,
+        function.states.empty() ? nullptr : &states, checks.empty() ? nullptr : &checks,
+        list_or_null(function.constant_checksums)));
   }
   std::vector<Offset<format::Target>> targets;
   for (const TargetSpec& target : spec.targets) {

@@ -143,6 +143,7 @@ struct FunctionSpec {
   uint32_t num_steps = 0;
   uint64_t scratch_per_worker = 0;
   std::vector<uint32_t> scratch_offsets, scratch_sizes;
+  bool overwrites_inputs = false;
   std::vector<StateSpec> states;
   std::vector<SelfCheckSpec> self_checks;
   std::vector<uint32_t> constant_checksums;
