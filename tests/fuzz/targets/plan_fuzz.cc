@@ -3,7 +3,10 @@
 // thread pools, regions on the simulator. The input is a plan, then bytes that choose among these.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -111,6 +114,17 @@ struct Result {
   bool ran = false;
   std::vector<std::vector<uint8_t>> outputs;
 };
+
+// The sign and the other bits of a NaN are not specified (docs/numerics/float32.md).
+void make_nans_equal(std::vector<uint8_t>* floats) {
+  for (size_t at = 0; at + sizeof(float) <= floats->size(); at += sizeof(float)) {
+    float value;
+    std::memcpy(&value, floats->data() + at, sizeof(value));
+    if (!std::isnan(value)) continue;
+    value = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(floats->data() + at, &value, sizeof(value));
+  }
+}
 
 // The tensor of an input or output in memory with strides of its own: axes in reverse order of memory, the
 // last one backwards, with gaps.
@@ -379,6 +393,7 @@ class PlanRun {
         status = qplan_session_read(session_, o, &tensor);
       }
       FUZZ_CHECK(status == QPLAN_OK, "output %u: %s", o, qplan_status_name(status));
+      if (info.dtype.code == kDLFloat && info.dtype.bits == 32) make_nans_equal(&bytes);
       result_.outputs.push_back(std::move(bytes));
     }
   }
