@@ -11,6 +11,10 @@
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/simd.h"
 
+#if defined(QPLAN_SIMD_FIRST_LAYERS)
+#include QPLAN_SIMD_FIRST_LAYERS
+#endif
+
 namespace qplan {
 
 // Declared by its header too, but where this file is opened alone for an instruction set that this build does
@@ -18,6 +22,11 @@ namespace qplan {
 QPLAN_DECLARE_VARIANT(QPLAN_SIMD_VECTOR_VARIANT(add), AddArgs)
 
 namespace {
+
+#if !defined(QPLAN_SIMD_FIRST_LAYERS)
+inline bool is_first_layer(const Conv2dArgs&) { return false; }
+inline void run_first_layer(const Conv2dArgs&, uint32_t, uint32_t) {}
+#endif
 
 // ---- the work items ----
 
@@ -314,6 +323,7 @@ Refusal accepts(const Conv2dArgs& args) {
 size_t scratch_bytes(const Conv2dArgs& args) { return conv2d_scratch_bytes(args); }
 
 uint32_t work_items(const Conv2dArgs& args) {
+  if (is_first_layer(args)) return args.batch * args.output_h;
   const Conv2dWork work = conv2d_work(args);
   return work.blocks * work.groups;
 }
@@ -321,6 +331,7 @@ uint32_t work_items(const Conv2dArgs& args) {
 
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
+  if (is_first_layer(args)) return run_first_layer(args, begin, end);
   GemmRest rests[kMaxWeightRests];
   conv2d_gemm(args, begin, end, rests, scratch);
 }
