@@ -1,8 +1,8 @@
 // First layers of small networks for conv2d_simd.cc: 3x3 from one or three channels to eight. Vectors of
-// sixteen channels would be half empty. Here a vector of sums has four channels of four pixels, lane 4 * p +
-// c channel c of pixel p, and no row of the input is copied: 64 bytes of it contain what eight windows read,
+// sixteen channels would be half empty. Here lane 4 * p + c of a vector of sums is channel c of pixel p, four
+// channels of four pixels, and no row of the input is copied: 64 bytes of it contain what eight windows read,
 // and shuffles make the windows of those. 128 x 128 x 3 with stride 2 takes 5.6 us where the product of
-// listed windows takes 9.1 (Zen 5). Internal linkage only.
+// interleaved rows takes 9.1 (Zen 5). Internal linkage only.
 #ifndef QPLAN_KERNELS_CONV2D_CONV2D_FIRST_LAYERS_AVX512VNNI_H_
 #define QPLAN_KERNELS_CONV2D_CONV2D_FIRST_LAYERS_AVX512VNNI_H_
 
@@ -288,8 +288,8 @@ class FirstLayer {
     return sums;
   }
 
-  // Adds the products of dword kDword of each 128 bits of windows, or else of all their dwords, each of one
-  // c.
+  // Adds products: of dword kDword of the 128 bits of each pixel, which all channels share; else each channel
+  // has a dword of its own there.
   template <bool kIsShared, uint32_t kDword>
   __attribute__((always_inline)) void add_products(const __m512i (&windows)[kGroups],
                                                    const __m512i (&weights)[kFours], Sums* sums) const {
