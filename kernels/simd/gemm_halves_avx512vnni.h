@@ -189,6 +189,15 @@ __attribute__((always_inline)) inline void store_three_half_sums512(const Gemm& 
 // The lanes of the second of two rows in a vector of halves.
 constexpr __mmask16 kSecondRow = 0xff00;
 
+// Four bytes of a row, sixteen times.
+template <bool kSignBias>
+__attribute__((always_inline)) inline __m512i load_group512(const uint8_t* from, __m512i sign_bias) {
+  int32_t four;
+  __builtin_memcpy(&four, from, 4);
+  const __m512i u = _mm512_set1_epi32(four);
+  return kSignBias ? _mm512_xor_si512(u, sign_bias) : u;
+}
+
 // Adds the products of a group of four bytes of each row, the first row's at `from`.
 template <bool kSignBias>
 __attribute__((always_inline)) inline void add_three_halves512(const uint8_t* from, size_t stride,
@@ -201,11 +210,8 @@ __attribute__((always_inline)) inline void add_three_halves512(const uint8_t* fr
       _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + block_bytes)));
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < kThreeHalvesRows / 2; ++i, from += 2 * stride) {
-    int32_t first, second;
-    __builtin_memcpy(&first, from, 4);
-    __builtin_memcpy(&second, from + stride, 4);
-    __m512i u = _mm512_set1_epi32(first), v = _mm512_set1_epi32(second);
-    if (kSignBias) u = _mm512_xor_si512(u, sign_bias), v = _mm512_xor_si512(v, sign_bias);
+    const __m512i u = load_group512<kSignBias>(from, sign_bias);
+    const __m512i v = load_group512<kSignBias>(from + stride, sign_bias);
     dot_u8s8_512(sums[2 * i], u, w);
     dot_u8s8_512(sums[2 * i + 1], v, w);
     dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), half_w);
@@ -283,6 +289,29 @@ __attribute__((noinline)) void gemm_three_halves512(const Gemm& g, uint32_t bloc
   }
 }
 
+// Adds the products of a rest of a weight to the sums of the one block that has it: a group of four bytes for
+// both blocks would take more than twice as many.
+template <bool kSignBias>
+__attribute__((always_inline)) inline void add_rest_to_three_halves512(
+    const GemmRest& rest, uint32_t block, const uint8_t* from, size_t stride, __m512i sign_bias,
+    __m512i (&sums)[kThreeHalvesRows], __m512i (&halves)[kThreeHalvesRows / 2]) {
+  const int8_t* weights = rest.weights_from(0);
+  if (rest.block == block) {
+    const __m512i w = _mm512_loadu_si512(weights);
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kThreeHalvesRows; ++i)
+      dot_u8s8_512(sums[i], load_group512<kSignBias>(from + i * stride, sign_bias), w);
+  } else if (rest.block == block + 1) {
+    const __m512i w = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights)));
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < kThreeHalvesRows / 2; ++i) {
+      const __m512i u = load_group512<kSignBias>(from + 2 * i * stride, sign_bias);
+      const __m512i v = load_group512<kSignBias>(from + (2 * i + 1) * stride, sign_bias);
+      dot_u8s8_512(halves[i], _mm512_mask_blend_epi32(kSecondRow, u, v), w);
+    }
+  }
+}
+
 // The same of products of few bytes: the outputs of a tile are made between the products of the next
 // one (gemm_stream_avx512vnni.h). What is before the first tile is written to the first rows, too, and then
 // written over.
@@ -296,7 +325,7 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
   const uint8_t* const first_row = g.first_row;
   uint8_t* const first_out = g.first_out + first_channel;
   const uint32_t num_rows = g.num_rows;
-  const GroupRuns<2> all_runs(g, block);
+  const GroupRuns<2, false> all_runs(g, block);
   __m512i before[kRows], halves_before[kRows / 2], packed_halves = _mm512_setzero_si512();
 #pragma GCC unroll 8
   for (uint32_t i = 0; i < kRows; ++i) before[i] = halves_before[i / 2] = _mm512_setzero_si512();
@@ -322,7 +351,7 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
     __m512i sums[kRows], halves[kRows / 2];
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kRows; ++i) sums[i] = product.bias, halves[i / 2] = product.half_bias;
-    GroupRuns<2> runs = all_runs;
+    GroupRuns<2, false> runs = all_runs;
     const auto add_group = [&]() __attribute__((always_inline)) {
       add_three_halves512<kSignBias>(rows + runs.at, stride, runs.weights, runs.block_bytes,
                                      product.sign_bias, sums, halves);
@@ -337,6 +366,10 @@ __attribute__((noinline)) void stream_three_halves512(const Gemm& g, uint32_t bl
     do {
       while (runs.at != runs.end) add_group();
     } while (runs.advance(g, block));
+    for (uint32_t r = 0; r < g.num_rests; ++r) {
+      add_rest_to_three_halves512<kSignBias>(g.rests[r], block, rows + g.rests[r].at, stride,
+                                             product.sign_bias, sums, halves);
+    }
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kRows; ++i) before[i] = sums[i], halves_before[i / 2] = halves[i / 2];
     out_before = first_out + row * out_stride;
