@@ -134,5 +134,29 @@ TEST_P(Conv2dResidual, EqualsTheOracleOnImages) {
   }
 }
 
+// Layers that would be first ones (conv2d_first_layers_test.cc).
+TEST_P(Conv2dResidual, EqualsTheOracleOnLayersFromOneOrThreeChannelsToEight) {
+  for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+    Random random(60000 + seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.batch = a.groups = a.dilation_h = a.dilation_w = a.pad_top = a.pad_left = 1;
+    a.input_h = 5;
+    a.input_w = static_cast<uint32_t>(random.integer(34, 50));
+    a.input_c = random.chance(0.5) ? 1 : 3;
+    a.output_c = 8;
+    a.kernel_h = a.kernel_w = 3;
+    a.stride_h = a.stride_w = static_cast<uint32_t>(random.integer(1, 2));
+    ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
+    a.weights_layout = layout_in_place(a);
+    testing::draw_conv2d_scalars(random, &a);
+    a.contract = Contract::kTfl2;
+    a.input_zero_point = dtype_min(a.input_dtype);
+    a.weights_zero_point = 0;
+    EXPECT_TRUE(expect_correct(problem, random, false));
+  }
+}
+
 }  // namespace
 }  // namespace qplan::conv2d_residual_test
