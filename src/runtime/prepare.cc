@@ -55,7 +55,7 @@ class Preparation {
     if (!check_outputs_written()) return error_.status();
     values_.show_hidden();
     // A caller that writes no input finds no addresses of the table in it, nor of what followed it.
-    memset(arena_ + kTable, 0, described_bytes_);
+    if (described_bytes_ != 0) memset(arena_ + kTable, 0, described_bytes_);
     return QPLAN_OK;
   }
 

@@ -114,6 +114,51 @@ TEST(NpuKept, HooksAtTheEndOfStepsSeeIt) {
   EXPECT_EQ(kept.run(0, &told.platform), (Copies{2, 1}));
 }
 
+// An output of the function, as it is, that the next region reads from the bank, too.
+TEST(NpuKept, ABoundBufferOfTheDeviceIsReadInPlaceOfTheBank) {
+  PlanSpec spec;
+  const uint32_t x = spec.add_tensor({24}, "x"), m = spec.add_tensor({24}, "m"),
+                 y = spec.add_tensor({24}, "y");
+  const uint32_t target = spec.add_device("fake"), bank = spec.bank_of(target);
+  const uint64_t kept = spec.add_range(bank, 24);
+  const std::vector<uint64_t> strides = {1};
+  const auto add = [&](uint32_t from, uint32_t to, uint64_t in, uint64_t out, uint8_t addend) {
+    spec.add_region(target, kFakeBlobFormat, fake_blob(addend, {24}, {24}), {from}, {to}, 1,
+                    "npu_main_" + std::to_string(addend));
+    spec.steps.back().npu->binds = {{0, format::NpuUse_INPUT, 0, in, 24, strides, 0, 1, 0, 0},
+                                    {1, format::NpuUse_OUTPUT, 0, out, 24, strides, 0, 1, 0, 0}};
+    spec.add_step(kAddByte, {from}, {to}, copy_params(addend), "alternative");
+  };
+  add(x, m, spec.add_range(bank, 24), kept, 5);
+  spec.steps[0].npu->binds[1].kept = 1;
+  add(m, y, kept, spec.add_range(bank, 24), 7);
+  spec.steps[2].npu->binds[0].kept = 2;  // steps
+  spec.add_main({x}, {y, m}, 64);
+
+  FakeNpu npu;
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  const TestPlan plan(spec);
+  const TestSession session(plan, npu_config(devices));
+  ASSERT_EQ(session.status(), QPLAN_OK) << session.text();
+  EXPECT_EQ(run_and_check(session, 100, 12), QPLAN_OK);
+  HostTensor like({24}, std::vector<uint8_t>(24));
+  qplan_buffer buffer;
+  ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_OK);
+  DLTensor view = {};
+  ASSERT_EQ(qplan_buffer_begin_access(&buffer, QPLAN_BUFFER_READ, &view), QPLAN_OK);
+  ASSERT_EQ(qplan_buffer_end_access(&buffer), QPLAN_OK);
+  ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_OUTPUT, 1, &view), QPLAN_OK);
+  EXPECT_EQ(run_and_check(session, 3, 12), QPLAN_OK);
+  ASSERT_EQ(qplan_buffer_begin_access(&buffer, QPLAN_BUFFER_READ, &view), QPLAN_OK);
+  const auto* bytes = static_cast<const uint8_t*>(view.data);
+  EXPECT_EQ(std::vector<uint8_t>(bytes, bytes + 24), counting(24, 3 + 5));
+  ASSERT_EQ(qplan_buffer_end_access(&buffer), QPLAN_OK);
+  ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_OUTPUT, 1, nullptr), QPLAN_OK);
+  EXPECT_EQ(run_and_check(session, 50, 12), QPLAN_OK);
+  EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_OK);
+}
+
 TEST(NpuKept, OpenRefusesWhatNobodyHasLeftThere) {
   struct Wrong {
     void (*change)(PlanSpec&);

@@ -190,11 +190,29 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// Whether the bytes of an input's bind are what the job of an earlier region has left there.
+// The buffer of the device that the caller has bound as the bind's tensor, where the device can use it in the
+// place of its bank; else null.
+const NpuBuffer* bound_buffer(const Session& session, const NpuRegion& region, const format::NpuBind& bind,
+                              uint32_t tensor) {
+  if (session.npu->buffers == nullptr) return nullptr;
+  const Arrangement arrangement = arrangement_of(bind, session.plan.tensor(tensor));
+  const uint8_t* data = static_cast<const uint8_t*>(session.data[tensor]);
+  const NpuBuffer* buffer = find_buffer(session, data, arrangement.size);
+  // The plan's offsets meet the region's alignment, the driver's address of a buffer need not.
+  const bool is_usable = buffer != nullptr && buffer->device == region.device && data == buffer->memory &&
+                         buffer->device_address % region.alignment == 0 && arrangement.is_packed();
+  return is_usable ? buffer : nullptr;
+}
+
+// Whether the bytes of an input's bind are what the job of an earlier region has left there: in the bank, and
+// not in a buffer that is bound.
 bool is_left_there(const Session& session, const NpuRegion& region, const format::NpuBind& bind) {
   if (bind.use() != format::NpuUse_INPUT || bind.kept() == 0 || bind.kept() > region.step) return false;
-  return session.steps[region.step - bind.kept()].region->keeps_outputs &&
-         !region.device->banks[bind.memory_class()].is_shadow;
+  const NpuRegion& maker = *session.steps[region.step - bind.kept()].region;
+  if (!maker.keeps_outputs || region.device->banks[bind.memory_class()].is_shadow) return false;
+  const uint32_t tensor = step_of(session, region).inputs()->Get(bind.index());
+  const format::NpuBind* made = format::kept_bind(step_of(session, maker), tensor);
+  return made == nullptr || bound_buffer(session, maker, *made, tensor) == nullptr;
 }
 
 // Where the device has memory of its own, a reset may lose what is there. Whoever is called at the end of a
@@ -218,16 +236,12 @@ Place place_of(const Session& session, const NpuRegion& region, const format::Np
   place.tensor_data = static_cast<uint8_t*>(session.data[place.tensor]);
   // The device's bank as the device sees it, or bytes of the tensor's own.
   place.is_copied = place.tensor_data != place.memory && !is_left_there(session, region, *place.bind);
-  if (place.is_copied && session.npu->buffers != nullptr) {
-    const Arrangement arrangement = arrangement_of(*place.bind, session.plan.tensor(place.tensor));
-    const NpuBuffer* buffer = find_buffer(session, place.tensor_data, arrangement.size);
-    // The plan's offsets meet the region's alignment, the driver's address of a buffer need not.
-    if (buffer != nullptr && buffer->device == &device && place.tensor_data == buffer->memory &&
-        buffer->device_address % region.alignment == 0 && arrangement.is_packed()) {
-      place.is_copied = false;
-      place.buffer = buffer->handle;
-      place.offset = 0;
-    }
+  if (!place.is_copied) return place;
+  const NpuBuffer* buffer = bound_buffer(session, region, *place.bind, place.tensor);
+  if (buffer != nullptr) {
+    place.is_copied = false;
+    place.buffer = buffer->handle;
+    place.offset = 0;
   }
   return place;
 }

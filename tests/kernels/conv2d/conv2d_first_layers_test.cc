@@ -85,7 +85,7 @@ TEST_P(Conv2dVariant, EqualsTheOracleOnLayersThatAreNearlyFirstLayers) {
       Conv2dArgs& a = problem.args;
       a.num_weight_rests = 0;
       a.input_h = 6;
-      a.input_w = 40;
+      a.input_w = 60;
       a.pad_top = a.pad_left = 1;
       change(&a);
       ASSERT_TRUE(testing::set_output_extents(&a, 1, 0));
