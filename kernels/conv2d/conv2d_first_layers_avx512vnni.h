@@ -37,10 +37,6 @@ constexpr uint32_t kFours = kChannels / 4;  // of channels
 constexpr uint32_t kGroups = kPixels / 4;   // of pixels
 constexpr uint32_t kLoads = kPixels / kLoadedPixels;
 
-__attribute__((always_inline)) inline __m512i four_times(const void* from) {
-  return _mm512_broadcast_i32x4(_mm_loadu_si128(static_cast<const __m128i*>(from)));
-}
-
 // ---- the order of the bytes of a window, that of its weights: kDwords times four bytes, of which 128 bits
 // of a vector have kVectorDwords. at(): where byte i of a vector is in a row, after the first byte of the
 // window, or kNothing where it is in none or in another row.
@@ -141,13 +137,14 @@ class FirstLayer {
     if (a.num_weight_rests != 0) {
       const Rests rests(a);
       set_orders(rests.orders, rest_orders_);
-      for (uint32_t j = 0; j < kFours; ++j) rest_weights_[j] = four_times(rests.weights[j]);
+      for (uint32_t j = 0; j < kFours; ++j) rest_weights_[j] = broadcast_16_bytes(rests.weights[j]);
     }
     for (uint32_t j = 0; j < kFours; ++j) {
-      for (uint32_t k = 0; k < Order::kDwords; ++k) weights_[k][j] = four_times(a.weights + k * 64 + j * 16);
-      biases_[j] = four_times(a.bias + j * 4);
-      scales_[j] = four_times(a.float_scale + j * 4);
-      offsets_[j] = four_times(a.float_offset + j * 4);
+      for (uint32_t k = 0; k < Order::kDwords; ++k)
+        weights_[k][j] = broadcast_16_bytes(a.weights + k * 64 + j * 16);
+      biases_[j] = broadcast_16_bytes(a.bias + j * 4);
+      scales_[j] = broadcast_16_bytes(a.float_scale + j * 4);
+      offsets_[j] = broadcast_16_bytes(a.float_offset + j * 4);
     }
   }
 
@@ -183,7 +180,7 @@ class FirstLayer {
   __attribute__((always_inline)) void set_orders(const RowOrders& from, __m512i (&orders)[kKernel]) const {
 #pragma GCC unroll 3
     for (uint32_t r = 0; r < kKernel; ++r) {
-      const __m512i order = four_times(from.of_row[r]);
+      const __m512i order = broadcast_16_bytes(from.of_row[r]);
       orders[r] = _mm512_mask_add_epi8(order, ~_mm512_movepi8_mask(order), order, begins_);
     }
   }
@@ -330,7 +327,7 @@ class FirstLayer {
   __m512i begins_;
   __m512i orders_[Order::kVectors][kKernel];
   __m512i rest_orders_[kKernel], rest_weights_[kFours];  // where there are rests
-  // Each of four channels, four times: instructions that broadcast 16 bytes would take the place of products.
+  // Each of four channels, four times: loads, where broadcast_16_bytes would be one more vector operation.
   __m512i weights_[Order::kDwords][kFours], biases_[kFours], scales_[kFours], offsets_[kFours];
 };
 

@@ -35,10 +35,6 @@ inline void spread_four_times(const float* from, float* to) {
 }
 using FourTimes = SpreadConstants<64, spread_four_times>;
 
-inline __m512i broadcast_16_bytes(const void* from) {
-  return _mm512_broadcast_i32x4(_mm_loadu_si128(static_cast<const __m128i*>(from)));
-}
-
 // What tiles read of a product, read before the first one: what they store may be anything, to the compiler.
 struct NarrowRows {
   const uint8_t* first;
