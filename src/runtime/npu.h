@@ -102,8 +102,9 @@ struct NpuState {
   bool is_cancelled = false;  // the job took too long
   bool is_reset = false;      // ... and cancelling did not end it
   qplan_npu_job job = 0;
-  uint64_t started_ns = 0;  // of the job, on the platform's clock
-  uint64_t waited_ns = 0;   // for the job, in calls that were to wait
+  uint64_t started_ns = 0;   // of the job, on the platform's clock
+  uint64_t waited_ns = 0;    // for the job, in calls that were to wait
+  uint64_t comparisons = 0;  // by which init has checked regions (prepare_regions.h)
 };
 static_assert(sizeof(NpuState) <= format::kNpuStateBytes, "memory_layout.h promises this much");
 

@@ -5,6 +5,7 @@
 #include "src/base/checked.h"
 #include "src/base/error.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/prepare_regions.h"
 #include "src/runtime/session.h"
 #include "src/runtime/tensor_values.h"
 
@@ -128,117 +129,17 @@ class Preparation {
 
   // A region and the steps that stand in for it.
   __attribute__((noinline)) bool region(uint32_t i, const format::NpuStep& npu) {
-    const uint32_t index = step_index(i), num_fallback_steps = npu.num_alternative_steps();
+    RegionChecks checks(&session_, &values_, &error_);
     session_.steps[i].family = nullptr;
-    if (!check_region_reads(index, npu) || !check_region_writes(index, npu) ||
-        !add_work(index, "npu", region_work(plan(), npu))) {
-      return false;
-    }
-    session_.macs += npu.macs();
-    if (num_fallback_steps == 0) {
-      for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
-        const uint32_t t = npu.outputs()->Get(o);
-        session_.data[t] = session_.planned_address(t);
-        values_.overwrite(values_.range_of(t), t);
-      }
-      return true;
-    }
-    const uint64_t macs = session_.macs;
-    for (uint32_t k = i + 1; k <= i + num_fallback_steps; ++k) {
-      if (!check_spares_inputs(k, npu) || !step(k)) return false;
+    if (!checks.begin(i, npu) || !add_work(step_index(i), "npu", region_work(plan(), npu))) return false;
+    const uint64_t macs = session_.macs + npu.macs();
+    for (uint32_t k = i + 1; k <= i + npu.num_alternative_steps(); ++k) {
+      if (!checks.check_fallback_step(k, npu) || !step(k)) return false;
     }
     session_.macs = macs;
-    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
-      const uint32_t t = npu.outputs()->Get(o);
-      if (session_.data[t] != nullptr) continue;
-      fail_region(index, t) << "output " << o << " (tensor " << t << ") is written by no fallback step";
-      return false;
-    }
-    hide_intermediates(i, npu);
-    return true;
+    return checks.end(i, npu);
   }
 
-  bool check_region_reads(uint32_t index, const format::NpuStep& npu) {
-    for (uint32_t i = 0; i < format::count_of(npu.inputs()); ++i) {
-      const uint32_t t = npu.inputs()->Get(i);
-      if (values_.has_value(t)) continue;
-      values_.refuse_read(&fail_region(index, t), i, t);
-      return false;
-    }
-    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
-      const uint32_t t = npu.outputs()->Get(o);
-      if (session_.data[t] == nullptr) continue;
-      fail_region(index, t) << "output " << o << " (tensor " << t << ") has been written before";
-      return false;
-    }
-    return true;
-  }
-
-  // The outputs lie apart from each other, from the region's inputs and from what the function holds. So do
-  // the bytes of the device's bank that copies and the device write; open() has compared them with the
-  // step's.
-  bool check_region_writes(uint32_t index, const format::NpuStep& npu) {
-    for (uint32_t o = 0; o < npu.outputs()->size(); ++o) {
-      const uint32_t t = npu.outputs()->Get(o);
-      const Tensor& output = plan().tensor(t);
-      for (uint32_t i = 0; i < format::count_of(npu.inputs()); ++i) {
-        if (!format::ranges_overlap(output, plan().tensor(npu.inputs()->Get(i)))) continue;
-        fail_region(index, t) << "output " << o << " overlaps input " << i << " in memory";
-        return false;
-      }
-      for (uint32_t p = 0; p < o; ++p) {
-        if (!format::ranges_overlap(output, plan().tensor(npu.outputs()->Get(p)))) continue;
-        fail_region(index, t) << "outputs " << p << " and " << o << " overlap in memory";
-        return false;
-      }
-      const TensorValues::Held held = values_.find_held(values_.range_of(t), step_outputs_, t);
-      if (held.noun == nullptr) continue;
-      fail_region(index, t) << "tensor " << t << " overlaps " << held.noun << " " << held.index
-                            << " of the function in memory";
-      return false;
-    }
-    for (uint32_t b = 0; b < npu.binds()->size(); ++b) {
-      const format::NpuBind& bind = *npu.binds()->Get(b);
-      if (bind.use() == format::NpuUse_INPUT && bind.strides() == nullptr) continue;
-      const uint32_t bank = plan().device_bank(npu.target(), bind.memory_class());
-      const PlannedRange range = {bank, bind.offset(), bind.size()};
-      const TensorValues::Held held = values_.find_held(range, step_outputs_);
-      if (held.noun != nullptr) {
-        fail_region(index, held.tensor)
-            << "bind " << b << " overlaps " << held.noun << " " << held.index << " of the function in memory";
-        return false;
-      }
-      values_.overwrite(range);
-    }
-    return true;
-  }
-
-  // A region that failed, or that the CPU does again, finds its inputs whole: steps that stand in for it
-  // write nothing there.
-  bool check_spares_inputs(uint32_t i, const format::NpuStep& npu) {
-    const format::KernelStep& step = plan().step(step_index(i));
-    for (uint32_t o = 0; o < format::count_of(step.outputs()); ++o) {
-      const uint32_t t = step.outputs()->Get(o);
-      for (uint32_t k = 0; k < format::count_of(npu.inputs()); ++k) {
-        if (!format::ranges_overlap(plan().tensor(t), plan().tensor(npu.inputs()->Get(k)))) continue;
-        fail_region(step_index(i), t)
-            << "is a fallback step of a region and overwrites input " << k << " of it in memory";
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // What only the CPU's steps of a region write, nothing after them may read.
-  void hide_intermediates(uint32_t i, const format::NpuStep& npu) {
-    for (uint32_t k = i + 1; k <= i + npu.num_alternative_steps(); ++k) {
-      const auto* outputs = plan().step(step_index(k)).outputs();
-      for (uint32_t o = 0; o < outputs->size(); ++o) {
-        const uint32_t t = outputs->Get(o);
-        if (!TensorValues::contains(npu.outputs(), t)) values_.hide_without_device(t);
-      }
-    }
-  }
   bool step(uint32_t i) {
     const format::KernelStep& step = plan().step(step_index(i));
     const KernelFamily* family =
@@ -454,12 +355,6 @@ class Preparation {
 
   Error& fail(qplan_status status, uint32_t tensor) {
     return error_.set(status, -1, static_cast<int32_t>(tensor));
-  }
-
-  // "npu 'block3' (step 12): "
-  Error& fail_region(uint32_t index, uint32_t tensor) {
-    error_.set(QPLAN_PLAN_CORRUPT, static_cast<int32_t>(index), static_cast<int32_t>(tensor));
-    return error_ << "npu" << Named{plan().step_name(index)} << " (step " << index << "): ";
   }
 
   // "conv2d 'block3/conv' (step 12): "

@@ -111,8 +111,19 @@ class TensorValues {
       hide_where_overlapped(range, function.inputs->Get(i));
     for (uint32_t i = 0; i < num_states(); ++i) hide_where_overlapped(range, state(i).input());
   }
+  // After a device, a copy for it or a step in its place has written the range: only some runs do, so that
+  // every other tensor there loses its value. written: the tensor that the bytes are, if any. spared: those
+  // that have been written since.
+  __attribute__((noinline)) void overwrite_all(const PlannedRange& range, uint32_t written,
+                                               const Tensors* spared) {
+    for (uint32_t t = 0; t < session_.num_data; ++t) {
+      if (t == written || session_.data[t] == nullptr || !overlaps(range, t) || contains(spared, t)) continue;
+      session_.data[t] = overwritten();
+    }
+  }
   // Where only the CPU's steps of a region write the tensor.
   void hide_without_device(uint32_t t) { session_.data[t] = written_by_cpu_only(); }
+  bool is_hidden_without_device(uint32_t t) const { return session_.data[t] == written_by_cpu_only(); }
 
   bool has_value(uint32_t t) const { return session_.data[t] != nullptr && !is_hidden(t); }
   bool is_hidden(uint32_t t) const {
