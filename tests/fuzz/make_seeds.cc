@@ -145,8 +145,46 @@ Bytes region_plan(bool in_place, uint32_t block) {
   return Bytes(bytes.data(), bytes.data() + bytes.size());
 }
 
-// m = W a, b = W m on the device, which keeps m between its regions; else copies.
-Bytes kept_plan() {
+// Plans that init refuses: unless b is in a buffer of the device, its copy is over other bytes of the bank.
+// c = t is read after that, which lies there; or the tensor m that is kept there.
+Bytes overwriting_plan(bool over_kept) {
+  PlanSpec spec;
+  const uint32_t a = spec.add_tensor({16}, "a"), x = spec.add_tensor({16}, "x"),
+                 b = spec.add_tensor({16}, "b"), t = spec.add_tensor({16}, "t"),
+                 c = spec.add_tensor({16}, "c");
+  const uint32_t target = spec.add_device("vta", 256);
+  const auto add = [&](uint32_t from, uint32_t to, uint64_t in, uint64_t out) {
+    spec.add_region(target, QPLAN_NPU_BLOB_VTA, vta::testing::product_blob(), {from}, {to}, 1, "product");
+    const std::vector<uint64_t> strides = {1};
+    spec.steps.back().npu->binds = {
+        {vta::testing::kProductInput, format::NpuUse_INPUT, 0, in, 16, strides, 0, 1, 0, 0},
+        {vta::testing::kProductOutput, format::NpuUse_OUTPUT, 0, out, 16, strides, 0, 1, 0, 0}};
+    spec.add_step(copy_kernel(), {from}, {to}, copy_params(0));
+  };
+  if (over_kept) {
+    add(x, t, 0, 256);
+    spec.steps.front().npu->binds[1].kept = 2;  // alone
+  } else {
+    spec.tensors[t].bank = spec.bank_of(target);
+    spec.tensors[t].offset = 256;
+    spec.add_step(copy_kernel(), {x}, {t}, copy_params(0));
+  }
+  add(a, b, 0, 256);
+  if (over_kept) {
+    add(t, c, 256, 512);
+    spec.steps[4].npu->binds[0].kept = 4;  // steps
+  } else {
+    spec.add_step(copy_kernel(), {t}, {c}, copy_params(0));
+  }
+  spec.banks[spec.bank_of(target)].size = 528;
+  for (TensorSpec& tensor : spec.tensors) tensor.last_use = over_kept ? 5 : 3;
+  spec.add_main({a, x}, {b, c}, 64);
+  const AlignedBytes bytes = build_plan(spec);
+  return Bytes(bytes.data(), bytes.data() + bytes.size());
+}
+
+// m = W a, b = W m on the device, which keeps m between its regions; else copies. m may be an output, too.
+Bytes kept_plan(bool is_output) {
   PlanSpec spec;
   const uint32_t a = spec.add_tensor({16}, "a"), m = spec.add_tensor({16}, "m"),
                  b = spec.add_tensor({16}, "b");
@@ -161,10 +199,11 @@ Bytes kept_plan() {
   };
   add(a, m, 0, 256);
   add(m, b, 256, 512);
-  spec.steps[0].npu->binds[1].kept = spec.steps[2].npu->binds[0].kept = 2;
+  spec.steps[0].npu->binds[1].kept = is_output ? 1 : 2;
+  spec.steps[2].npu->binds[0].kept = 2;  // steps
   spec.banks[spec.bank_of(target)].size = 528;
   for (TensorSpec& tensor : spec.tensors) tensor.last_use = 3;
-  spec.add_main({a}, {b}, 64);
+  spec.add_main({a}, is_output ? std::vector<uint32_t>{b, m} : std::vector<uint32_t>{b}, 64);
   const AlignedBytes bytes = build_plan(spec);
   return Bytes(bytes.data(), bytes.data() + bytes.size());
 }
@@ -199,9 +238,16 @@ void write_plans() {
   Bytes blocks = region_plan(false, 5);
   blocks.insert(blocks.end(), {1, 0, 0, 0, 0, 4, 3, 0});
   write("plan", "region_blocks", blocks);
-  Bytes kept = kept_plan();
-  kept.insert(kept.end(), {1, 0, 0, 0, 0, 4, 3, 0});
-  write("plan", "region_kept", kept);
+  for (const bool is_output : {false, true}) {
+    Bytes kept = kept_plan(is_output);
+    kept.insert(kept.end(), {1, 0, 0, 0, 0, 4, 3, 0});
+    write("plan", is_output ? "region_kept_output" : "region_kept", kept);
+  }
+  for (const bool over_kept : {false, true}) {
+    Bytes overwriting = overwriting_plan(over_kept);
+    overwriting.insert(overwriting.end(), {1, 0, 0, 0, 0, 4, 3, 0});
+    write("plan", over_kept ? "region_over_kept" : "region_over_tensor", overwriting);
+  }
 }
 
 void write_blobs() {

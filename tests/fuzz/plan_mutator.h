@@ -233,7 +233,7 @@ class PlanMutator {
   }
 
   void change_tail(std::vector<uint8_t>* tail) {
-    if (tail->size() < 8 && random_.chance(0.3)) tail->push_back(0);
+    if (tail->size() < 9 && random_.chance(0.3)) tail->push_back(0);
     if (!tail->empty()) any(*tail) = static_cast<uint8_t>(below(256));
   }
 
@@ -259,7 +259,7 @@ class PlanMutator {
     objects::PlanT& plan = objects->plan;
     if (plan.steps.empty() || plan.tensors.empty() || plan.functions.empty()) return;
     const size_t i = below(plan.steps.size());
-    switch (below(11)) {
+    switch (below(12)) {
       case 0:
         std::swap(plan.steps[i], any(plan.steps));
         return;
@@ -339,11 +339,48 @@ class PlanMutator {
           if (objects::KernelStepT* kernel = step->body.AsKernelStep()) drop_form(kernel);
         }
         return;
+      case 10:
+        change_region(&plan);
+        return;
       default:
         if (objects::KernelStepT* kernel = plan.steps[i]->body.AsKernelStep()) {
           for (int byte = 0; byte < 7; ++byte) {
             kernel->schedule = kernel->schedule << 8 | (random_.chance(0.5) ? below(6) : 0);
           }
+        }
+    }
+  }
+
+  // Bytes of a device's bank that two have, or what is said to stay there.
+  void change_region(objects::PlanT* plan) {
+    std::vector<objects::NpuBindT*> binds;
+    for (const auto& step : plan->steps) {
+      objects::NpuStepT* const region = step->body.AsNpuStep();
+      if (region == nullptr) continue;
+      for (const auto& bind : region->binds) binds.push_back(bind.get());
+    }
+    if (binds.empty()) return;
+    objects::NpuBindT& bind = *any(binds);
+    objects::TensorT& tensor = *any(plan->tensors);
+    switch (below(4)) {
+      case 0:
+        bind.offset = any(binds)->offset + (random_.chance(0.2) ? below(64) : 0);
+        return;
+      case 1:
+        for (uint32_t b = 0; b < plan->banks.size(); ++b) {
+          if (plan->banks[b]->kind == objects::BankKind_DEVICE) tensor.bank = b;
+        }
+        tensor.offset = bind.offset + (random_.chance(0.2) ? below(64) : 0);
+        return;
+      case 2:
+        bind.kept = static_cast<uint32_t>(below(6));
+        return;
+      default:
+        if (bind.strides.empty()) {
+          bind.strides.push_back(1);
+        } else {
+          bind.strides.clear();
+          bind.offset = tensor.offset;
         }
     }
   }

@@ -1,6 +1,7 @@
 // A plan through the whole runtime: open, describe, init in memories of exactly the declared size between
 // guard pages, inputs and outputs in every way there is, invoke and submit/poll/wait, instruction sets,
-// thread pools, regions on the simulator. The input is a plan, then bytes that choose among these.
+// thread pools, regions on the simulator, buffers of the simulator's. The input is a plan, then bytes that
+// choose among these.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,10 +16,12 @@
 #include "qplan/npu_driver.h"
 #include "qplan/npu_sim.h"
 #include "qplan/qplan.h"
+#include "tests/fuzz/device_buffers.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/guarded_memory.h"
 #include "tests/fuzz/plan_mutator.h"
 #include "tests/fuzz/plan_work.h"
+#include "tests/fuzz/poisoned_driver.h"
 
 namespace qplan::testing {
 namespace {
@@ -103,6 +106,8 @@ struct Use {
   bool with_device = false;
   uint32_t on_npu_failure = QPLAN_NPU_FALLBACK;
   uint32_t npu_flags = 0;
+  uint32_t device_buffers = 0;  // bit i: of input i, of outputs after the inputs; again after 8
+  uint8_t poison = 0;           // PoisonedDriver
   uint32_t io = 0;  // 2 bits for each of the first tensors: in place, written, with strides, bound
   bool asynchronous = false;
   bool at_end = true;  // of memories: next to the guard after them
@@ -112,6 +117,7 @@ struct Use {
 struct Result {
   qplan_status status = QPLAN_OK;
   bool ran = false;
+  std::vector<uint64_t> device_runs;  // of each region
   std::vector<std::vector<uint8_t>> outputs;
 };
 
@@ -206,8 +212,13 @@ class PlanRun {
     if (!prepare() || session_ == nullptr) return std::move(result_);
     transfer_inputs();
     invoke();
-    if (result_.ran) read_outputs();
+    if (result_.ran) {
+      device_buffers_.begin_reading();
+      read_outputs();
+      device_buffers_.end_reading();
+    }
     describe();
+    device_buffers_.destroy(session_);
     qplan_session_deinit(session_);
     return std::move(result_);
   }
@@ -229,7 +240,7 @@ class PlanRun {
     const qplan_host_device& device = Surroundings::get().device;
     device_.struct_size = sizeof(device_);
     device_.target = "vta";
-    device_.driver = device.driver;
+    device_.driver = PoisonedDriver::get(use_.poison);
     device_.device = device.device;
     config_.npu = qplan_npu_client_default();
     config_.devices = &device_;
@@ -309,6 +320,16 @@ class PlanRun {
     return status == QPLAN_OK;
   }
 
+  // The same in memory of the device.
+  bool bind_on_device(int direction, uint32_t index, uint32_t position, const qplan_tensor_info& info,
+                      const uint8_t* content) {
+    if (!use_.with_device || (use_.device_buffers >> position % 8 & 1) == 0 ||
+        info.size_bytes > kMostTensorBytes)
+      return false;
+    const DLTensor like = packed_tensor(info, nullptr);
+    return device_buffers_.bind(session_, direction, index, like, content, info.size_bytes);
+  }
+
   void transfer_inputs() {
     Noise noise(seed_);
     const uint32_t num_inputs = qplan_plan_io_count(&plan_, nullptr, QPLAN_INPUT);
@@ -316,6 +337,7 @@ class PlanRun {
       const qplan_tensor_info info = io_info(QPLAN_INPUT, i);
       std::vector<uint8_t> content(info.size_bytes);
       for (uint8_t& byte : content) byte = noise.next();
+      if (bind_on_device(QPLAN_INPUT, i, i, info, content.data())) continue;
       // Bound or with strides, a tensor may also be where only the packed one fits.
       const Way how = info.size_bytes > kMostTensorBytes ? kInPlace : way(i);
       if (how == kBound && bind(QPLAN_INPUT, i, info, content.data())) continue;
@@ -341,6 +363,7 @@ class PlanRun {
     const uint32_t num_outputs = qplan_plan_io_count(&plan_, nullptr, QPLAN_OUTPUT);
     for (uint32_t o = 0; o < num_outputs; ++o) {
       const qplan_tensor_info info = io_info(QPLAN_OUTPUT, o);
+      if (bind_on_device(QPLAN_OUTPUT, o, num_inputs + o, info, nullptr)) continue;
       if (info.size_bytes <= kMostTensorBytes && way(num_inputs + o) == kBound)
         bind(QPLAN_OUTPUT, o, info, nullptr);
     }
@@ -416,6 +439,7 @@ class PlanRun {
       region.struct_size = sizeof(region);
       FUZZ_CHECK(qplan_session_region_info(session_, i, &region) == QPLAN_OK, "region_info(%u)", i);
       FUZZ_CHECK(region.status != QPLAN_INTERNAL, "region %u: %s", i, region.text);
+      result_.device_runs.push_back(region.device_runs);
     }
   }
 
@@ -428,6 +452,7 @@ class PlanRun {
   std::vector<qplan_memory_need> needs_;
   std::vector<GuardedMemory> buffers_;
   std::vector<std::unique_ptr<GuardedMemory>> bound_;
+  DeviceBuffers device_buffers_;
   qplan_session* session_ = nullptr;
   Result result_;
 };
@@ -443,11 +468,40 @@ void expect_equal(const Result& reference, const Result& other) {
   }
 }
 
+// On the device, with the caller's memory and with buffers of the device: the same bytes, unless a program
+// does not write all of its outputs or reads what nobody has written. Two fills tell such programs.
+void run_on_device(const qplan_plan& plan, Use use, uint8_t device_buffers, uint32_t seed) {
+  use.with_device = true;
+  const auto run = [&](uint8_t poison, uint8_t buffers) {
+    use.poison = poison;
+    use.device_buffers = buffers;
+    return PlanRun(plan, use, seed).run();
+  };
+  const auto are_equal = [](const Result& a, const Result& b) {
+    return a.ran == b.ran && a.outputs == b.outputs && a.device_runs == b.device_runs;
+  };
+  Result usual = run(0x5a, 0);
+  if (!usual.ran || device_buffers == 0) return;
+  if ((use.npu_flags & QPLAN_NPU_VERIFY) != 0) {  // the CPU's bytes stand then
+    use.npu_flags &= ~uint32_t{QPLAN_NPU_VERIFY};
+    usual = run(0x5a, 0);
+    if (!usual.ran) return;
+  }
+  const Result bound = run(0x5a, device_buffers);
+  // A busy machine may end a job: the CPU runs then, or nobody.
+  if (!bound.ran || usual.device_runs != bound.device_runs || are_equal(usual, bound)) return;
+  if (!are_equal(usual, run(0xc3, 0)) || !are_equal(bound, run(0xc3, device_buffers))) return;
+  for (size_t o = 0; o < usual.outputs.size(); ++o) {
+    FUZZ_CHECK(usual.outputs[o] == bound.outputs[o], "output %zu depends on buffers of the device", o);
+  }
+}
+
 void run_plan(const uint8_t* data, size_t size) {
   const PlanInput input(data, size);
   InputTail tail(input.tail.data(), input.tail.size());
   const uint8_t how = tail.byte(), where = tail.byte(), device = tail.byte();
   const uint32_t io = tail.word(), seed = tail.byte();
+  const uint8_t device_buffers = static_cast<uint8_t>(~tail.byte());  // all, where an input does not say
 
   const GuardedMemory bytes(input.plan.size(), 64, true, 0);
   if (!input.plan.empty()) std::memcpy(bytes.data(), input.plan.data(), input.plan.size());
@@ -484,10 +538,9 @@ void run_plan(const uint8_t* data, size_t size) {
   if (reference.ran && other.ran && !work.has_float_epilogues()) expect_equal(reference, other);
 
   if (!work.has_regions() || work.device() > kMostDeviceWork) return;
-  use.with_device = true;
   use.on_npu_failure = device % 3;
   use.npu_flags = device >> 2 & 3;
-  PlanRun(plan, use, seed).run();
+  run_on_device(plan, use, device_buffers, seed);
 }
 
 }  // namespace
