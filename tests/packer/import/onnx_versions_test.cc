@@ -123,6 +123,25 @@ TEST(OnnxVersions, ResizeOfOpset10IsAsymmetric) {
             "contract=\"f32e\");\n%0\n");
 }
 
+// No attribute says how positions are rounded: up along an axis that shrinks, down along others. Expected:
+// the positions of ONNX's own case resize_downsample_nearest, 0 and 1.67, and of others by hand.
+TEST(OnnxVersions, ResizeOfOpset10ToTheNearestRoundsUpWhereItShrinks) {
+  const auto body = [](const std::vector<int64_t>& shape, const std::vector<float>& scales) {
+    OnnxBuilder b(10);
+    b.input("x", kFloat, shape).constant<float>("s", kFloat, {std::ssize(scales)}, scales);
+    b.node("Resize", {"x", "s"}, {"y"}, {attr_string("mode", "nearest")});
+    b.graph().message(12, Message().bytes(1, "y"));
+    return import_body(b);
+  };
+  EXPECT_EQ(body({1, 1, 2, 4}, {1, 1, 0.6f, 0.6f}),
+            "%0 = take(%x, const(Tensor[(1), int64], [0]), axis=2);\n"
+            "%1 = take(%0, const(Tensor[(2), int64], [0, 2]), axis=3);\n%1\n");
+  // 0, 0.67, 1.33; 0, 1.33, 2.67
+  EXPECT_EQ(body({1, 1, 2, 4}, {1, 1, 1.5f, 0.75f}),
+            "%0 = take(%x, const(Tensor[(3), int64], [0, 0, 1]), axis=2);\n"
+            "%1 = take(%0, const(Tensor[(3), int64], [0, 2, 3]), axis=3);\n%1\n");
+}
+
 TEST(OnnxVersions, OlderThanTheOldestKnownIsRefusedByName) {
   EXPECT_EQ(unary_refusal({"LeakyRelu", {}, 5}), kList + "LeakyRelu of opset 5 (known from 6 on) ('y')");
   EXPECT_EQ(unary_refusal({"HardSwish", {}, 13}), kList + "HardSwish of opset 13 (known from 14 on) ('y')");

@@ -219,7 +219,7 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
   const bool first = op.opset() < 11;  // that knows one way
   const std::string mode =
       first ? "asymmetric" : op.attr_string("coordinate_transformation_mode", "half_pixel");
-  const std::string rounding = first ? "floor" : op.attr_string("nearest_mode", "round_prefer_floor");
+  const std::string named = op.attr_string("nearest_mode", "round_prefer_floor");
   for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"}) {
     if (mode == known || mode == "asymmetric") break;
     if (known == std::string_view("align_corners")) {
@@ -227,9 +227,8 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
                         "; export it with half_pixel, align_corners or asymmetric"};
     }
   }
-  if (rounding != "round_prefer_floor" && rounding != "round_prefer_ceil" && rounding != "floor" &&
-      rounding != "ceil") {
-    invalid("attribute 'nearest_mode' is " + in_quotes(rounding));
+  if (named != "round_prefer_floor" && named != "round_prefer_ceil" && named != "floor" && named != "ceil") {
+    invalid("attribute 'nearest_mode' is " + in_quotes(named));
   }
   Value result = data;
   const ir::Shape input = op.shape(data);
@@ -238,6 +237,8 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
     if (in == out && resized.scales[axis] == 1.0f) continue;
     if (out > kMaxPositions) invalid(cat("an axis of ", out, " elements"));
     op.graph().charge(static_cast<uint64_t>(out) * sizeof(int64_t));
+    // Opset 10 has no nearest_mode: ONNX's own cases round up where an axis shrinks, and down elsewhere.
+    const std::string rounding = !first ? named : resized.scales[axis] < 1.0f ? "ceil" : "floor";
     ir::Ints positions;
     for (int64_t i = 0; i < out; ++i) {
       const float nearest = nearest_of(rounding, place_of(mode, i, in, out, resized.scales[axis]));
