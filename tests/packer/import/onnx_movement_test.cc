@@ -146,6 +146,21 @@ TEST(OnnxResize, BilinearOnly) {
           "Resize with another axis than height and width; transpose it so that axes 2 and 3 change ('y')");
 }
 
+TEST(OnnxResize, BothScalesAndSizesAreNoModel) {
+  const auto model = [](const std::vector<int64_t>& sizes) {
+    OnnxBuilder b(13);
+    b.input("x", kFloat, {1, 1, 2, 2}).constant<float>("s", kFloat, {4}, {1, 1, 2, 2}).ints("n", sizes);
+    b.node("Resize", {"x", "", "s", "n"}, {"y"}, {attr_string("mode", "linear")});
+    b.graph().message(12, Message().bytes(1, "y"));
+    return b;
+  };
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 1, 6, 6}, {1, 1, 4, 4}}) {
+    EXPECT_EQ(refusal(model(sizes)),
+              kInvalid + "node 0 Resize 'y': there are both scales and sizes, expected one of them");
+  }
+  EXPECT_EQ(import_body(model({})), "%0 = image.resize2d(%x, size=[4, 4], contract=\"f32e\");\n%0\n");
+}
+
 // The positions along an axis of 4 elements. Expected: ONNX's formulas by hand.
 TEST(OnnxResize, NearestPositions) {
   const auto positions = [](const std::string& mode, const std::string& nearest, float scale, int64_t size) {

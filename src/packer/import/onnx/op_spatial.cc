@@ -167,7 +167,11 @@ Resized resized_shape(const OpContext& op, const ir::Shape& input, bool exact) {
     if (count != axes.size()) invalid(cat("there are ", count, " ", what, ", expected ", axes.size()));
   };
   // An absent input may also be a constant without elements.
-  if (op.has_input(scales_at) && op.type(op.input(scales_at)).num_elements() > 0) {
+  const auto is_given = [&](size_t at) {
+    return op.has_input(at) && op.type(op.input(at)).num_elements() > 0;
+  };
+  if (is_given(scales_at)) {
+    if (is_given(3)) invalid("there are both scales and sizes, expected one of them");
     const ir::ConstantRef scales = op.constant(scales_at, "scales");
     if (scales->type().dtype != ir::kFloat32) invalid(cat("the scales are ", scales->type()));
     const auto values = scales->as<float>();
