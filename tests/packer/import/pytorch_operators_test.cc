@@ -115,6 +115,16 @@ TEST(PytorchOperators, ClampsAreInQuantisedUnits) {
   EXPECT_EQ(of_quantized("torch.clamp(q, -100., 1000.)"), "%0\n");
 }
 
+// An absent bound lets infinity pass.
+TEST(PytorchOperators, ClampsWithOneBoundAreInfiniteOnTheOtherSide) {
+  EXPECT_EQ(import_forward("    return torch.clamp_min(x, 0.5)\n"),
+            "%0 = clip(%x, a_min=0.5f, a_max=inff);\n%0\n");
+  EXPECT_EQ(import_forward("    return torch.clamp(x, None, 0.5)\n"),
+            "%0 = clip(%x, a_min=-inff, a_max=0.5f);\n%0\n");
+  EXPECT_EQ(import_forward("    return torch.clamp(x, -1e300, 0.5)\n"),
+            "%0 = clip(%x, a_min=-3.4028235e+38f, a_max=0.5f);\n%0\n");
+}
+
 TEST(PytorchOperators, SumsAndProducts) {
   EXPECT_EQ(of_quantized("ops.quantized.add(q, q, 0.25, 9)"),
             "%1 = qnn.add(%0, %0, 0.5f, 3, 0.5f, 3, 0.25f, 9, contract=\"f32e\");\n%1\n");

@@ -133,8 +133,9 @@ Ref clamp(OpContext& op, RealRange range) {
   if (input.quantization) return op.result(input, emit_clamp(op, input.value, range, *input.quantization));
   if (range.min == 0 && std::isinf(range.max)) return op.result(op.emit("nn.relu", {input.value}, {}));
   constexpr double kLeast = std::numeric_limits<float>::lowest(), kMost = std::numeric_limits<float>::max();
-  // Float32 bounds, as PyTorch compares with.
+  // Float32 bounds, as PyTorch compares with. A bound that is absent is infinite, so that infinity passes.
   const auto bound = [=](double value) {
+    if (std::isinf(value)) return value;
     return static_cast<double>(static_cast<float>(std::clamp(value, kLeast, kMost)));
   };
   return op.result(
