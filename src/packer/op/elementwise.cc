@@ -192,7 +192,7 @@ OpDef list::nn_relu() {
 OpDef list::nn_leaky_relu() {
   return unary("nn.leaky_relu", infer_real,
                [](const ir::Node& node, double x) { return x < 0 ? attr_float(node, "alpha") * x : x; },
-               {{"alpha", AttrKind::kFloat, 0.01}});
+               {{"alpha", AttrKind::kFloat, 0.25}});
 }
 OpDef list::sigmoid() {
   OpDef op = unary("sigmoid", infer_real, [](const ir::Node&, double x) { return sigmoid_function(x); });

@@ -146,11 +146,11 @@ std::vector<ir::TensorType> infer_split(const InferInput& input) {
   return results;
 }
 
-// ---- what Relay leaves to the operand ----
+// ---- calls as Relay means them ----
 
 // 0 in a new shape: the extent that the operand has there.
-void complete_reshape(ir::Node* node, std::span<const ir::TensorType> operands) {
-  const ir::Shape& shape = operands[0].shape;
+void complete_reshape(ir::Function* function, ir::Node* node) {
+  const ir::Shape& shape = function->type(node->operands[0]).shape;
   const ir::AttrValue* value = node->attrs.find("newshape");
   const auto* given = value != nullptr ? std::get_if<ir::Ints>(value) : nullptr;
   if (given == nullptr || std::ranges::find(*given, 0) == given->end()) return;
@@ -162,8 +162,8 @@ void complete_reshape(ir::Node* node, std::span<const ir::TensorType> operands) 
 }
 
 // No axes: all reversed; negative ones count from behind.
-void complete_transpose(ir::Node* node, std::span<const ir::TensorType> operands) {
-  const auto rank = static_cast<int64_t>(operands[0].shape.size());
+void complete_transpose(ir::Function* function, ir::Node* node) {
+  const auto rank = std::ssize(function->type(node->operands[0]).shape);
   ir::Ints axes;
   const ir::AttrValue* value = node->attrs.find("axes");
   if (const auto* given = value != nullptr ? std::get_if<ir::Ints>(value) : nullptr) {
@@ -186,6 +186,16 @@ size_t num_split_results(const ir::Node& node) {
   }
   const auto* indices = std::get_if<ir::Ints>(how);
   return indices == nullptr ? 1 : std::min<size_t>(indices->size() + 1, kMaxSplitResults);
+}
+
+// Without an axis Relay goes along all the data, in row-major order.
+void flatten_without_axis(ir::Function* function, ir::Node* node) {
+  if (node->attrs.has("axis")) return;
+  ir::ValueId& data = node->operands[0];
+  if (function->type(data).shape.size() != 1) {
+    data = function->add_node(get_op("reshape"), {data}, {{"newshape", ir::Ints{-1}}}, "").results[0];
+  }
+  node->attrs.set("axis", int64_t{0});
 }
 
 // ---- rows ----
@@ -366,12 +376,13 @@ OpDef list::strided_slice() {
 }
 
 OpDef list::take() {
-  OpDef op = moving("take", Movement::kSelect, {axis_attr(0)});
+  OpDef op = moving("take", Movement::kSelect, {with_role(AttrRole::kAxis, {"axis", AttrKind::kInt})});
   op.operands.push_back({"indices", OperandRole::kIndices});
   op.relay_attrs = {{"batch_dims", {"0"}}, {"mode", {"clip", "fast"}}};
   op.follows_layout = true;  // where the indices are a list
   op.infer = infer_take;
   op.evaluate = evaluate_take;
+  op.complete = flatten_without_axis;
   return op;
 }
 
@@ -388,11 +399,14 @@ OpDef list::gather_nd() {
 OpDef list::cumsum() {
   return {.name = "cumsum",
           .operands = {{"data"}},
-          .attrs = {axis_attr(0), {"exclusive", AttrKind::kBool, false}, {"reverse", AttrKind::kBool, false}},
+          .attrs = {with_role(AttrRole::kAxis, {"axis", AttrKind::kInt}),
+                    {"exclusive", AttrKind::kBool, false},
+                    {"reverse", AttrKind::kBool, false}},
           .keeps_shape = true,
           .keeps_dtype = true,
           .relay_attrs = {{"dtype", {""}}},
-          .infer = infer_cumsum};
+          .infer = infer_cumsum,
+          .complete = flatten_without_axis};
 }
 
 // The k largest elements along the last axis, in descending order, and their positions; equal ones in theirs.

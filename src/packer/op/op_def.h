@@ -131,6 +131,7 @@ struct RelayAttrDef {
   std::string name;
   std::vector<std::string> ignored = {};  // values that say what is done anyway; "*" is any value
   RelayAttr (*read)(const std::string& value) = nullptr;  // instead, for values that mean something
+  bool is_required = false;                               // what its absence means the IR cannot say
 };
 
 // Another operator of Relay's that is this one.
@@ -197,8 +198,10 @@ struct OpDef {
   size_t (*num_results)(const ir::Node& node) = nullptr;
   // The shape of the weights, where attributes and other shapes leave one choice; null for the others.
   std::optional<ir::Shape> (*weight_shape)(const ir::Node& node, const KnownShapes& known) = nullptr;
-  // Fills in attributes that Relay leaves to the operands' types; null: Relay leaves none out.
-  void (*complete)(ir::Node* node, std::span<const ir::TensorType> operands) = nullptr;
+  // Makes of a call as Relay means it the IR's: fills in attributes that Relay leaves to the operands' types,
+  // takes away those that the IR does not have, and puts nodes before it. The node has an operand and is not
+  // yet in the function; null: Relay means what the IR means.
+  void (*complete)(ir::Function* function, ir::Node* node) = nullptr;
 };
 
 // The operator of that name; null when unknown.

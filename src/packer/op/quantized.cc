@@ -59,11 +59,11 @@ RelayAttr read_rounding(const std::string& value) {
   return {.kind = RelayAttr::Kind::kRefuse, .name = "", .value = {}, .reason = reason};
 }
 
-void complete_requantize(ir::Node* node, std::span<const ir::TensorType> operands) {
+void complete_requantize(ir::Function* function, ir::Node* node) {
   const ir::AttrValue* value = node->attrs.find("out_dtype");
   const auto* name = value != nullptr ? std::get_if<std::string>(value) : nullptr;
   if (name != nullptr && *name == kOperandDtype) {
-    node->attrs.set("out_dtype", ir::to_string(operands[0].dtype));
+    node->attrs.set("out_dtype", ir::to_string(function->type(node->operands[0]).dtype));
   }
 }
 

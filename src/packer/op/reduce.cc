@@ -183,7 +183,8 @@ OpDef list::nn_avg_pool2d() {
 
 OpDef list::nn_global_avg_pool2d() {
   OpDef op = pool("nn.global_avg_pool2d", {layout_attr()}, infer_global_avg_pool2d);
-  op.relay_names = {{"nn.adaptive_avg_pool2d", {{"output_size", {"1", "[1]", "[1, 1]"}}}}};
+  op.relay_names = {{"nn.adaptive_avg_pool2d",
+                     {{.name = "output_size", .ignored = {"1", "[1]", "[1, 1]"}, .is_required = true}}}};
   return op;
 }
 

@@ -276,14 +276,10 @@ std::vector<ir::ValueId> build_function(const Draft& draft, ir::Function* functi
   }
   for (const DraftNode& draft_node : draft.nodes) {
     ir::Node node = draft_node.node;
-    std::vector<ir::TensorType> types;
-    for (ir::ValueId& operand : node.operands) {
-      operand = built[operand.index];
-      types.push_back(function->type(operand));
-    }
+    for (ir::ValueId& operand : node.operands) operand = built[operand.index];
     node.results.clear();
     try {
-      complete_relay_call(&node, types);
+      complete_relay_call(function, &node);
       ir::Node* added = nullptr;
       if (node.op != nullptr) {
         added = &function->add_node(*node.op, std::move(node.operands), std::move(node.attrs),

@@ -121,16 +121,14 @@ void Deduction::infer(uint32_t index) {
     return;
   ir::Function function("deduce");
   ir::Node node = draft_node.node;
-  std::vector<ir::TensorType> operand_types;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const DraftValue& value = draft_[node.operands[i]];
-    operand_types.push_back(value.type());
     node.operands[i] = value.constant != nullptr ? function.add_constant(value.constant)
                                                  : function.add_param("p" + std::to_string(i), value.type());
   }
   node.results.clear();
   try {
-    complete_relay_call(&node, operand_types);
+    complete_relay_call(&function, &node);
     const std::vector<ir::TensorType> types = op::infer_types(function, node);
     for (size_t i = 0; i < types.size() && i < draft_node.node.results.size(); ++i) {
       set(draft_node.node.results[i], types[i].shape, types[i].dtype);

@@ -145,15 +145,19 @@ Binding Parser::parse_call(const Token& callee, size_t depth) {
   }
   tokens_.expect("(");
   size_t num_args = 0;
+  std::vector<std::string> attrs;
   while (!tokens_.is(")")) {
     if (tokens_.at_attr()) {
-      parse_node_attr(callee.text, node.op, &node);
+      attrs.push_back(parse_node_attr(callee.text, node.op, &node));
     } else {
       parse_argument(node.op, depth, &node, &num_args);
     }
     if (!tokens_.accept(",")) break;
   }
   tokens_.expect(")");
+  if (const std::string missing = missing_relay_attr(callee.text, attrs); !missing.empty()) {
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, tokens_.locate(callee.begin, missing));
+  }
   if (callee.kind == TokenKind::kGlobal) return add_call(callee, std::move(node));
   if (node.op != nullptr) return add_operator(callee, std::move(node));
   if (node.operands.size() != 1) tokens_.fail_at(callee, excerpt(callee) + " has one operand");
@@ -219,18 +223,20 @@ void Parser::parse_argument(const op::OpDef* op, size_t depth, ir::Node* node, s
   ++*num_args;
 }
 
-void Parser::parse_node_attr(std::string_view callee, const op::OpDef* op, ir::Node* node) {
+// Gives the attribute's name as it is written; "" where it has no value.
+std::string Parser::parse_node_attr(std::string_view callee, const op::OpDef* op, ir::Node* node) {
   const Token place = tokens_.token();
   AttrName name = parse_attr_name(&tokens_);
   if (name.text == "name" && !name.quoted) {
     node->name = tokens_.take(TokenKind::kString, "the node's name as a string").value;
-    return;
+    return "";
   }
   std::optional<ir::AttrValue> value = parse_attr_value(&tokens_);
-  if (!value) return;
+  if (!value) return "";
+  std::string written = name.text;
   if (op != nullptr || is_identity(callee)) {
     RelayAttr attr = read_relay_attr(callee, name.text, *value);
-    if (attr.kind == RelayAttr::Kind::kDrop) return;
+    if (attr.kind == RelayAttr::Kind::kDrop) return written;
     if (attr.kind == RelayAttr::Kind::kRefuse) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, tokens_.locate(place.begin, attr.reason));
     }
@@ -240,6 +246,7 @@ void Parser::parse_node_attr(std::string_view callee, const op::OpDef* op, ir::N
   check_attr(tokens_, place, node->attrs, name.text);
   if (op != nullptr) value = coerce_attr(*op, name.text, std::move(*value));
   node->attrs.set(name.text, std::move(*value));
+  return written;
 }
 
 Binding Parser::add_node(const Token& callee, ir::Node node, size_t num_results, bool tuple) {

@@ -173,7 +173,7 @@ class Parser {
   Binding parse_call(const Token& callee, size_t depth);
   Binding parse_qnn_concatenate(const Token& callee, size_t depth);
   void parse_argument(const op::OpDef* op, size_t depth, ir::Node* node, size_t* num_args);
-  void parse_node_attr(std::string_view callee, const op::OpDef* op, ir::Node* node);
+  std::string parse_node_attr(std::string_view callee, const op::OpDef* op, ir::Node* node);
   Binding add_node(const Token& callee, ir::Node node, size_t num_results, bool tuple);
   Binding add_operator(const Token& callee, ir::Node node);
   Binding add_call(const Token& callee, ir::Node node);

@@ -414,6 +414,14 @@ std::string value_text(const ir::AttrValue& value) {
   return "this value";
 }
 
+std::string expected_of(const op::RelayAttrDef& def) {
+  std::string expected;
+  for (const std::string& allowed : def.ignored) {
+    expected += cat(expected.empty() ? "" : " or ", allowed.empty() ? std::string("\"\"") : allowed);
+  }
+  return expected;
+}
+
 RelayAttr keep(std::string name, ir::AttrValue value) {
   return {.kind = RelayAttr::Kind::kKeep, .name = std::move(name), .value = std::move(value), .reason = ""};
 }
@@ -438,17 +446,28 @@ RelayAttr read_relay_attr(std::string_view relay_name, const std::string& attr, 
   if (def == nullptr) return keep(attr, value);
   const std::string text = value_text(value);
   if (def->read != nullptr) return def->read(text);
-  std::string expected;
   for (const std::string& allowed : def->ignored) {
     if (allowed == "*" || allowed == text) return drop();
-    expected += cat(expected.empty() ? "" : " or ", allowed.empty() ? std::string("\"\"") : allowed);
   }
-  return refuse(cat("attribute '", attr, "' is ", text, ", which is not supported, expected ", expected));
+  return refuse(
+      cat("attribute '", attr, "' is ", text, ", which is not supported, expected ", expected_of(*def)));
 }
 
-void complete_relay_call(ir::Node* node, const std::vector<ir::TensorType>& operands) {
-  if (node->op == nullptr || operands.empty() || node->op->complete == nullptr) return;
-  node->op->complete(node, operands);
+std::string missing_relay_attr(std::string_view relay_name, const std::vector<std::string>& given) {
+  const Alias alias = find_alias(relay_name);
+  if (alias.op == nullptr) return "";
+  for (const op::RelayAttrDef& def : alias.name->attrs) {
+    if (def.is_required && std::ranges::find(given, def.name) == given.end()) {
+      return cat("attribute '", def.name, "' is missing, which is not supported, expected ",
+                 expected_of(def));
+    }
+  }
+  return "";
+}
+
+void complete_relay_call(ir::Function* function, ir::Node* node) {
+  if (node->op == nullptr || node->operands.empty() || node->op->complete == nullptr) return;
+  node->op->complete(function, node);
 }
 
 }  // namespace qplan::text

@@ -191,8 +191,12 @@ bool is_identity(std::string_view relay_name);
 using op::RelayAttr;
 RelayAttr read_relay_attr(std::string_view relay_name, const std::string& attr, const ir::AttrValue& value);
 
-// Attributes that are left to the operands' types: OpDef::complete.
-void complete_relay_call(ir::Node* node, const std::vector<ir::TensorType>& operands);
+// Why the attributes of these names are too few for Relay's operator: RelayAttrDef::is_required. "" where
+// they are not.
+std::string missing_relay_attr(std::string_view relay_name, const std::vector<std::string>& given);
+
+// The IR's call from Relay's, whose operands are values of the function: OpDef::complete.
+void complete_relay_call(ir::Function* function, ir::Node* node);
 
 // Base64 with padding (RFC 4648, section 4).
 std::string base64_encode(std::span<const uint8_t> bytes);

@@ -262,7 +262,7 @@ TEST(ExportedOperators, Shapes) {
             "%2 = reshape(%1, newshape=[1, 2, 6, 8]);\n%2\n");
   EXPECT_EQ(
       of("aten.expand.default", {{"size", integers({2, -1, 3})}}, {2, 1}),
-      "%0 = reshape(%x, newshape=[1, 2, 1]);\n%1 = take(%0, const(Tensor[(2), int64], [0, 0]));\n"
+      "%0 = reshape(%x, newshape=[1, 2, 1]);\n%1 = take(%0, const(Tensor[(2), int64], [0, 0]), axis=0);\n"
       "%2 = take(%1, const(Tensor[(3), int64], [0, 0, 0]), axis=2);\n%2\n");
   EXPECT_EQ(of("aten.expand.default", {{"size", integers({3, 2})}}, {2, 2}),
             broken("aten::expand 'y': sizes [3, 2] of a tensor [2, 2]"));
@@ -300,7 +300,7 @@ TEST(ExportedOperators, PartsAndRows) {
   table.node("aten.embedding.default", "y", {{"weight", tensor("p_w")}, {"indices", tensor("i")}})
       .output("y");
   EXPECT_EQ(import_text(table.build(), {}),
-            "%0 = take(const(Tensor[(3, 1), float32], [1, 2, 3]), %i);\n%0\n");
+            "%0 = take(const(Tensor[(3, 1), float32], [1, 2, 3]), %i, axis=0);\n%0\n");
 }
 
 TEST(ExportedOperators, ImagesOfAnotherSize) {

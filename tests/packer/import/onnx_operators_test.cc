@@ -353,7 +353,7 @@ TEST(OnnxQLinear, ElementwiseAndPools) {
             "%1 = qnn.mul(%0, %x, 0.5f, 1, 1f, 1, 0.5f, 1, contract=\"f32e\");\n"
             "%2 = qnn.sigmoid(%1, 0.5f, 1, 1f, 1, contract=\"f32e\");\n"
             "%3 = qnn.dequantize(%2, 0.5f, 1, contract=\"f32e\");\n"
-            "%4 = nn.leaky_relu(%3, alpha=0.25f);\n"
+            "%4 = nn.leaky_relu(%3);\n"
             "%5 = qnn.quantize(%4, 1f, 1, contract=\"f32e\");\n"
             "%6 = qnn.requantize(%5, 1f, 1, 0.5f, 1, contract=\"f32e\");\n"
             "%7 = concatenate((%6, %x), axis=1);\n"

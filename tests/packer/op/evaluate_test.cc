@@ -155,7 +155,7 @@ TEST(EvaluateSlice, AsNumPy) {
 
 TEST(EvaluateTake, GathersAlongAnAxis) {
   const std::string six = constant("(2, 3), int64", "1, 2, 3, 4, 5, 6");
-  EXPECT_EQ(evaluate_text("take(" + six + ", 1)"), "int64(3): 4 5 6");
+  EXPECT_EQ(evaluate_text("take(" + six + ", 1, axis=0)"), "int64(3): 4 5 6");
   EXPECT_EQ(evaluate_text("take(" + six + ", " + constant("(2), int64", "-1, 0") + ", axis=1)"),
             "int64(2, 2): 3 1 6 4");
   EXPECT_EQ(evaluate_text("take(" + six + ", 3, axis=1, name=\"g\")"),
