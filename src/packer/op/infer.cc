@@ -110,6 +110,18 @@ void check_contract(const ir::Node& node) {
   choice_attr(node, "contract", {"tfl2", "tfl1", "f32e", "pot", "acc32"});
 }
 
+void complete_out_layout(ir::Function*, ir::Node* node) {
+  const ir::AttrValue* given = node->attrs.find("out_layout");
+  if (given == nullptr) return;
+  const AttrDef* def = attr_with(node->op, AttrRole::kLayout);
+  const ir::AttrValue& own = attr(*node, def->name);
+  if (*given != own && *given != ir::AttrValue("")) {
+    unsupported(cat("attribute 'out_layout' differs from '", def->name,
+                    "', which is not supported: write a transpose after the operator"));
+  }
+  node->attrs.erase("out_layout");
+}
+
 ir::Shape matmul_shape(const InferInput& input) {
   const ir::Shape& a = input.type(0).shape;
   ir::Shape b = input.type(1).shape;

@@ -91,6 +91,10 @@ const std::string& choice_attr(const ir::Node& node, std::string_view name,
                                std::initializer_list<std::string_view> allowed);
 void check_contract(const ir::Node& node);
 
+// OpDef::complete of operators with a layout: takes away Relay's `out_layout` where it is the operator's own
+// layout, or empty, which means the same. Any other is unsupported.
+void complete_out_layout(ir::Function* function, ir::Node* node);
+
 // The contents of an operand that must be a constant.
 const ir::Constant& constant_operand(const InferInput& input, size_t operand);
 

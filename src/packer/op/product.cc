@@ -273,9 +273,7 @@ std::vector<AttrDef> conv2d_attrs() {
 
 // What Relay's convolutions and fully connected layers say of their own schedules.
 std::vector<RelayAttrDef> conv2d_relay_attrs() {
-  return {{"out_layout", {"", "NCHW", "NHWC"}},
-          {"auto_scheduler_rewritten_layout", {""}},
-          {"meta_schedule_original_shape", {"*"}}};
+  return {{"auto_scheduler_rewritten_layout", {""}}, {"meta_schedule_original_shape", {"*"}}};
 }
 
 std::vector<RelayAttrDef> dense_relay_attrs() {
@@ -296,6 +294,7 @@ OpDef list::qnn_conv2d() {
   op.infer = infer_qnn_conv2d;
   op.normalize = normalize_conv2d;
   op.weight_shape = conv2d_weight_shape;
+  op.complete = complete_out_layout;
   return op;
 }
 
@@ -318,6 +317,7 @@ OpDef list::nn_conv2d() {
   op.relay_attrs.push_back(float_output());
   op.infer = infer_nn_conv2d;
   op.weight_shape = conv2d_weight_shape;
+  op.complete = complete_out_layout;
   return op;
 }
 

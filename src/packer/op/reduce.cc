@@ -137,9 +137,7 @@ std::vector<AttrDef> window_attrs() {
 }
 
 std::vector<RelayAttrDef> pool_relay_attrs() {
-  return {{"ceil_mode", {"False", "0"}},
-          {"dilation", {"1", "[1]", "[1, 1]"}},
-          {"out_layout", {"", "NCHW", "NHWC"}}};
+  return {{"ceil_mode", {"False", "0"}}, {"dilation", {"1", "[1]", "[1, 1]"}}};
 }
 
 OpDef pool(std::string name, std::vector<AttrDef> attrs,
@@ -150,7 +148,8 @@ OpDef pool(std::string name, std::vector<AttrDef> attrs,
           .kind = OpKind::kReduction,
           .keeps_dtype = true,
           .relay_attrs = pool_relay_attrs(),
-          .infer = infer};
+          .infer = infer,
+          .complete = complete_out_layout};
 }
 
 }  // namespace

@@ -80,5 +80,33 @@ TEST(RelayDefaults, AdaptivePoolsMustSayTheirSize) {
   EXPECT_EQ(printed(image, "  nn.global_avg_pool2d(%x)"), "%0 = nn.global_avg_pool2d(%x)\n%0\n");
 }
 
+TEST(RelayOutLayout, AnotherThanTheOperatorsIsRefused) {
+  const std::string image = "%x: Tensor[(1, 2, 2, 2), float32]";
+  const std::string weight = "const(Tensor[(2, 1, 1, 2), float32], [1, 0, 0, 1])";
+  const std::vector<std::string> heads = {
+      "nn.max_pool2d(%x, pool_size=[1, 1], out_layout=OUT, layout=\"NHWC\")",
+      "nn.avg_pool2d(%x, pool_size=[1, 1], layout=\"NHWC\", out_layout=OUT)",
+      "nn.adaptive_avg_pool2d(%x, output_size=1, layout=\"NHWC\", out_layout=OUT)",
+      "nn.conv2d(%x, " + weight + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\", out_layout=OUT)"};
+  for (const std::string& head : heads) {
+    const auto with = [&](const std::string& out) {
+      std::string call = head;
+      return "  " + call.replace(call.find("OUT"), 3, out);
+    };
+    EXPECT_EQ(refused(image, with("\"NHWC\"")), "read");
+    EXPECT_EQ(refused(image, with("\"\"")), "read");
+    EXPECT_EQ(printed(image, with("\"NHWC\"")).find("out_layout"), std::string::npos);
+    const std::string layout = head.starts_with("nn.conv2d") ? "data_layout" : "layout";
+    for (const char* out : {"\"NCHW\"", "1", "\"NCHW4c\""}) {
+      EXPECT_EQ(refused(image, with(out)),
+                kUnsupported + "attribute 'out_layout' differs from '" + layout +
+                    "', which is not supported: write a transpose after the operator");
+    }
+  }
+  // The layout of the operator that Relay does not print is NCHW.
+  EXPECT_EQ(refused(image, "  nn.max_pool2d(%x, pool_size=[1, 1], out_layout=\"NCHW\")"), "read");
+  EXPECT_NE(refused(image, "  nn.max_pool2d(%x, pool_size=[1, 1], out_layout=\"NHWC\")"), "read");
+}
+
 }  // namespace
 }  // namespace qplan::text::relay_meaning_test
