@@ -297,6 +297,103 @@ std::vector<ir::TensorType> infer_gather_nd(const InferInput& input) {
   return {std::move(out)};
 }
 
+// How the text says that a take is the IR's: indices in range, negative ones from the axis' end. Relay itself
+// does not say what happens to others where its attribute `mode` is "fast".
+constexpr char kFast[] = "fast";
+
+RelayAttr read_take_mode(const std::string& value) {
+  if (value == "clip") return {.kind = RelayAttr::Kind::kDrop, .name = "", .value = {}, .reason = ""};
+  if (value == kFast) return {.kind = RelayAttr::Kind::kKeep, .name = "mode", .value = kFast, .reason = ""};
+  return {.kind = RelayAttr::Kind::kRefuse,
+          .name = "",
+          .value = {},
+          .reason = cat("attribute 'mode' is ", value, ", which is not supported, expected clip or ", kFast)};
+}
+
+// Where Relay's "clip" and the IR mean the same.
+bool are_within(const ir::Constant& indices, int64_t extent) {
+  const auto is_within = [&](int64_t index) { return index >= 0 && index < extent; };
+  return indices.type().dtype == ir::kInt32 ? std::ranges::all_of(indices.as<int32_t>(), is_within)
+                                            : std::ranges::all_of(indices.as<int64_t>(), is_within);
+}
+
+template <typename T>
+ir::ConstantRef held_indices(const ir::Constant& indices, int64_t extent) {
+  std::vector<T> held(indices.as<T>().begin(), indices.as<T>().end());
+  for (T& index : held) index = static_cast<T>(std::clamp<int64_t>(index, 0, extent - 1));
+  return ir::make_constant(indices.type().dtype, indices.type().shape, held);
+}
+
+// Relay's mode "clip", which is its default, holds indices within the axis. The kernel holds those that the
+// network computes below the axis' end, so that only negative ones are left to do.
+void complete_take(ir::Function* function, ir::Node* node) {
+  if (node->operands.size() != 2) return;
+  flatten_without_axis(function, node);
+  if (node->attrs.has("mode")) {
+    node->attrs.erase("mode");
+    return;
+  }
+  const ir::Shape& shape = function->type(node->operands[0]).shape;
+  ir::ValueId& indices = node->operands[1];
+  const ir::DType dtype = function->type(indices).dtype;
+  const auto* axis = std::get_if<int64_t>(node->attrs.find("axis"));
+  const bool is_valid = axis != nullptr && *axis >= -std::ssize(shape) && *axis < std::ssize(shape) &&
+                        (dtype == ir::kInt32 || dtype == ir::kInt64);
+  if (!is_valid) return;  // inference refuses it
+  if (function->is_constant(indices)) {
+    const ir::Constant& given = *function->value(indices).constant;
+    const int64_t extent = shape[static_cast<size_t>(normalized_axis(*axis, shape.size()))];
+    if (are_within(given, extent)) return;
+    indices = function->add_constant(dtype == ir::kInt32 ? held_indices<int32_t>(given, extent)
+                                                         : held_indices<int64_t>(given, extent));
+    return;
+  }
+  const ir::ValueId zero = function->add_constant(
+      dtype == ir::kInt32 ? ir::make_scalar(int32_t{0}) : ir::make_constant<int64_t>(dtype, {}, {0}));
+  indices = function->add_node(get_op("maximum"), {indices, zero}, {}, "").results[0];
+}
+
+ir::Attrs text_attrs_of_take(const ir::Function& function, const ir::Node& node) {
+  const ir::ValueId indices = node.operands[1];
+  if (function.is_constant(indices)) {
+    const ir::Shape& shape = function.type(node.operands[0]).shape;
+    const int64_t extent = shape[static_cast<size_t>(normalized_axis(attr_int(node, "axis"), shape.size()))];
+    if (are_within(*function.value(indices).constant, extent)) return {};
+  }
+  return {{"mode", kFast}};
+}
+
+// The axis of a gather_nd's indices that counts the data's axes: Relay's is the first one, the IR's the last.
+RelayAttr read_index_axis(const std::string& value) {
+  if (value == "0") return {.kind = RelayAttr::Kind::kDrop, .name = "", .value = {}, .reason = ""};
+  if (value == "-1") return {.kind = RelayAttr::Kind::kKeep, .name = "index_axis", .value = -1, .reason = ""};
+  return {.kind = RelayAttr::Kind::kRefuse,
+          .name = "",
+          .value = {},
+          .reason = cat("attribute 'index_axis' is ", value, ", which is not supported, expected 0 or -1")};
+}
+
+void complete_gather_nd(ir::Function* function, ir::Node* node) {
+  if (node->operands.size() != 2) return;
+  if (node->attrs.has("index_axis")) {
+    node->attrs.erase("index_axis");
+    return;
+  }
+  ir::ValueId& indices = node->operands[1];
+  const ir::TensorType& type = function->type(indices);
+  const size_t rank = function->type(node->operands[0]).shape.size();
+  if (type.shape.empty() || type.shape[0] > static_cast<int64_t>(rank)) {
+    invalid(cat("gather_nd: 'indices' is ", type, ", expected as its first extent at most ", rank));
+  }
+  if (type.shape.size() == 1) return;
+  ir::Ints axes;
+  for (size_t i = 1; i < type.shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  axes.push_back(0);
+  indices = function->add_node(get_op("transpose"), {indices}, {{"axes", axes}}, "").results[0];
+}
+
+ir::Attrs text_attrs_of_gather_nd(const ir::Function&, const ir::Node&) { return {{"index_axis", -1}}; }
+
 std::vector<ir::TensorType> infer_cumsum(const InferInput& input) {
   check_dtype(input, 0, {ir::kInt32, ir::kFloat32});
   (void)normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
@@ -378,11 +475,12 @@ OpDef list::strided_slice() {
 OpDef list::take() {
   OpDef op = moving("take", Movement::kSelect, {with_role(AttrRole::kAxis, {"axis", AttrKind::kInt})});
   op.operands.push_back({"indices", OperandRole::kIndices});
-  op.relay_attrs = {{"batch_dims", {"0"}}, {"mode", {"clip", "fast"}}};
+  op.relay_attrs = {{"batch_dims", {"0"}}, {.name = "mode", .read = read_take_mode}};
   op.follows_layout = true;  // where the indices are a list
   op.infer = infer_take;
   op.evaluate = evaluate_take;
-  op.complete = flatten_without_axis;
+  op.complete = complete_take;
+  op.text_attrs = text_attrs_of_take;
   return op;
 }
 
@@ -392,7 +490,12 @@ OpDef list::gather_nd() {
           .quantization = Quantization::kShared,
           .keeps_dtype = true,
           .work = Work::kMove,
-          .infer = infer_gather_nd};
+          .relay_attrs = {{"batch_dims", {"0"}},
+                          {"index_rank", {"*"}},  // an extent of the indices
+                          {.name = "index_axis", .read = read_index_axis}},
+          .infer = infer_gather_nd,
+          .complete = complete_gather_nd,
+          .text_attrs = text_attrs_of_gather_nd};
 }
 
 // Running sums along an axis.

@@ -202,6 +202,9 @@ struct OpDef {
   // takes away those that the IR does not have, and puts nodes before it. The node has an operand and is not
   // yet in the function; null: Relay means what the IR means.
   void (*complete)(ir::Function* function, ir::Node* node) = nullptr;
+  // Attributes that the text has beside the node's, which tell `complete` that the IR's meaning is meant
+  // where Relay's differs; null: none.
+  ir::Attrs (*text_attrs)(const ir::Function& function, const ir::Node& node) = nullptr;
 };
 
 // The operator of that name; null when unknown.

@@ -232,6 +232,9 @@ void Printer::print_node(const ir::Function& function, size_t index) {
   for (const auto& [name, value] : node.attrs) {
     if (!known.contains(name)) print_attr(name, value, false);
   }
+  if (node.op != nullptr && node.op->text_attrs != nullptr) {
+    for (const auto& [name, value] : node.op->text_attrs(function, node)) print_attr(name, value, false);
+  }
   if (options_.names && !node.name.empty()) text_ += separator + ("name=" + quote(node.name));
   text_ += ") /* ty=" + types_text(function, node.results) + " */;\n";
 }

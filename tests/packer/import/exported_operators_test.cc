@@ -300,7 +300,7 @@ TEST(ExportedOperators, PartsAndRows) {
   table.node("aten.embedding.default", "y", {{"weight", tensor("p_w")}, {"indices", tensor("i")}})
       .output("y");
   EXPECT_EQ(import_text(table.build(), {}),
-            "%0 = take(const(Tensor[(3, 1), float32], [1, 2, 3]), %i, axis=0);\n%0\n");
+            "%0 = take(const(Tensor[(3, 1), float32], [1, 2, 3]), %i, axis=0, mode=\"fast\");\n%0\n");
 }
 
 TEST(ExportedOperators, ImagesOfAnotherSize) {

@@ -82,7 +82,7 @@ TEST(OnnxParts, ConcatSplitSliceGatherPad) {
             "%2 = concatenate((%0.0, %0.1, %1.0), axis=1);\n"
             "%3 = strided_slice(%2, begin=[5, 9223372036854775807], end=[-9223372036854775808, 0], "
             "strides=[-2, -1], axes=[1, 0]);\n"
-            "%4 = take(%3, const(Tensor[(2), int64], [-1, 0]), axis=1);\n"
+            "%4 = take(%3, const(Tensor[(2), int64], [-1, 0]), axis=1, mode=\"fast\");\n"
             "%5 = nn.pad(%4, 1.5f, pad_width=[[0, 2], [1, 0]]);\n%5\n");
 }
 

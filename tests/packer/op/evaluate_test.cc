@@ -156,9 +156,10 @@ TEST(EvaluateSlice, AsNumPy) {
 TEST(EvaluateTake, GathersAlongAnAxis) {
   const std::string six = constant("(2, 3), int64", "1, 2, 3, 4, 5, 6");
   EXPECT_EQ(evaluate_text("take(" + six + ", 1, axis=0)"), "int64(3): 4 5 6");
-  EXPECT_EQ(evaluate_text("take(" + six + ", " + constant("(2), int64", "-1, 0") + ", axis=1)"),
-            "int64(2, 2): 3 1 6 4");
-  EXPECT_EQ(evaluate_text("take(" + six + ", 3, axis=1, name=\"g\")"),
+  EXPECT_EQ(
+      evaluate_text("take(" + six + ", " + constant("(2), int64", "-1, 0") + ", axis=1, mode=\"fast\")"),
+      "int64(2, 2): 3 1 6 4");
+  EXPECT_EQ(evaluate_text("take(" + six + ", 3, axis=1, mode=\"fast\", name=\"g\")"),
             "take 'g': index 3 is out of range, expected from -3 to 2");
 }
 

@@ -68,7 +68,7 @@ inline const std::map<std::string, std::string>& examples() {
         {"nn.log_softmax", "%f"},
         {"floor_divide", "%i, %j"},
         {"floor_mod", "%i, %j"},
-        {"gather_nd", "%r, %i"},
+        {"gather_nd", "%r, %i, index_axis=-1"},
         {"custom",
          "(%q, %f), operator=\"Op\", options=\"{\\\"a\\\": [1, 2.5]}\", shapes=[[3, 2]], dtypes=\"int16\", "
          "scales=\"[0.5, 0.0, 0.25]\", zero_points=[1, 0, 0], scratch_bytes=8"},
@@ -111,7 +111,7 @@ inline const std::map<std::string, std::string>& examples() {
         {"concatenate", "(%q, %q, %q), axis=1"},
         {"split", "%q, indices_or_sections=3, axis=1"},
         {"strided_slice", "%q, begin=[0, 1], end=[2, 3]"},
-        {"take", "%q, %index, axis=1"},
+        {"take", "%q, %index, axis=1, mode=\"fast\""},
         {"image.resize2d", "%c, size=[7, 9]"},
         {"argmax", "%q, axis=1"},
         {"qnn.lookup", "%q, " + table()},

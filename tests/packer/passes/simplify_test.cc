@@ -21,7 +21,7 @@ TEST(Simplify, PositionsOfAnyShapeAreAList) {
   EXPECT_EQ(simplify("%x: Tensor[(2, 3), int8]",
                      "  take(%x, const(Tensor[(2, 2), int32], [0, 1, 2, 0]), axis=1)\n"),
             "%0 = reshape(const(Tensor[(2, 2), int32], [0, 1, 2, 0]), newshape=[4]);\n"
-            "%1 = take(%x, %0, axis=1);\n%2 = reshape(%1, newshape=[2, 2, 2]);\n%2\n");
+            "%1 = take(%x, %0, axis=1, mode=\"fast\");\n%2 = reshape(%1, newshape=[2, 2, 2]);\n%2\n");
   EXPECT_EQ(simplify("%x: Tensor[(2, 3), int8]", "  take(%x, const(Tensor[(2), int32], [0, 1]), axis=1)\n"),
             "unchanged");
 }

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"cpu.divide.scales", "(1, 3), int8", "  qnn.divide(%x, %x, 1f, 0, 0.001f, 0, 0.0001f, 0)"},
         Refused{"cpu.softmax16.scale", "(2), int8", "  nn.integer_softmax(%x, input_scale=1e-9f)"},
         Refused{"cpu.gather.indices", "(1, 3), int8",
-                "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1)"}));
+                "  take(%x, const(Tensor[(2), int32], [0, 3]), axis=1, mode=\"fast\")"}));
 
 TEST(CpuRefusals, ScalesBeyondFixedPointAreNamedWithWhatWasExpected) {
   const auto refused = [](const char* type, const char* body) {

@@ -432,10 +432,11 @@ TEST(LowerClip, OfInt16AloneIsAStep) {
 
 TEST(LowerGather, SlicesAndTakesOneAfterTheOtherAreOneStep) {
   // Rows 4, 2, 0 of 5; of these rows 1 and 1, of them column 2: twice row 2, column 2.
-  const std::string text = main_text("%x: Tensor[(5, 3), int16]",
-                                     "  %0 = strided_slice(%x, begin=[4], end=[-9], strides=[-2]);\n"
-                                     "  %1 = take(%0, const(Tensor[(2), int64], [1, -2]), axis=0);\n"
-                                     "  %2 = strided_slice(%1, begin=[2], end=[3], axes=[1]);\n  %2");
+  const std::string text =
+      main_text("%x: Tensor[(5, 3), int16]",
+                "  %0 = strided_slice(%x, begin=[4], end=[-9], strides=[-2]);\n"
+                "  %1 = take(%0, const(Tensor[(2), int64], [1, -2]), axis=0, mode=\"fast\");\n"
+                "  %2 = strided_slice(%1, begin=[2], end=[3], axes=[1]);\n  %2");
   EXPECT_EQ(kernels_of(lower_text(text)), "gather");
   EXPECT_EQ(
       (run_text<int16_t>(text, std::vector<int16_t>{0, 1, 2, 3, 4, 5, 6, 7, 800, 9, 10, 11, 12, 13, 14})),

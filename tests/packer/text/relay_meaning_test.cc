@@ -80,6 +80,71 @@ TEST(RelayDefaults, AdaptivePoolsMustSayTheirSize) {
   EXPECT_EQ(printed(image, "  nn.global_avg_pool2d(%x)"), "%0 = nn.global_avg_pool2d(%x)\n%0\n");
 }
 
+TEST(RelayTake, IndicesAreHeldWithinTheAxis) {
+  for (const char* mode : {"", ", mode=\"clip\"", ", mode=None"}) {
+    const std::string attrs = ", axis=1" + std::string(mode) + ")";
+    EXPECT_EQ(run_computed("  take(%x, %i" + attrs, {-1, 7}), (Reals{1, 3, 4, 6}));
+    EXPECT_EQ(run("  take(%x, const(Tensor[(2), int64], [-1, 1])" + attrs), (Reals{1, 2, 4, 5}));
+    EXPECT_EQ(run("  take(%x, const(Tensor[(2), int32], [7, -2147483648])" + attrs), (Reals{3, 1, 6, 4}));
+  }
+  EXPECT_EQ(printed(kData, "  take(%x, const(Tensor[(3), int32], [-1, 2, 7]), axis=-1)"),
+            "%0 = take(%x, const(Tensor[(3), int32], [0, 2, 2]), axis=-1)\n%0\n");
+  EXPECT_EQ(printed(kIndices, "  take(%x, %i, axis=1)"),
+            "%0 = maximum(%i, 0)\n%1 = take(%x, %0, axis=1, mode=\"fast\")\n%1\n");
+}
+
+// As the IR has it, and ONNX: from the axis' end.
+TEST(RelayTake, NegativeIndicesAreFast) {
+  EXPECT_EQ(run_computed("  take(%x, %i, axis=1, mode=\"fast\")", {-1, 7}), (Reals{3, 3, 6, 6}));
+  EXPECT_EQ(run("  take(%x, const(Tensor[(2), int64], [-1, 1]), axis=1, mode=\"fast\")"),
+            (Reals{3, 2, 6, 5}));
+  const std::string negative =
+      "%0 = take(%x, const(Tensor[(2), int64], [-1, 1]), axis=1, mode=\"fast\", name=\"n\")";
+  EXPECT_EQ(printed(kData, "  " + negative + ";\n  %0"), negative + "\n%0\n");
+  EXPECT_EQ(printed(kData, "  take(%x, const(Tensor[(2), int64], [2, 0]), axis=1, mode=\"fast\")"),
+            "%0 = take(%x, const(Tensor[(2), int64], [2, 0]), axis=1)\n%0\n");
+  EXPECT_EQ(refused(kIndices, "  take(%x, %i, axis=1, mode=\"wrap\")"),
+            kUnsupported + "attribute 'mode' is wrap, which is not supported, expected clip or fast");
+}
+
+TEST(RelayTake, AnAxisThatIsNotThereIsRefused) {
+  const std::string invalid = std::to_string(QPLAN_MODEL_INVALID) + ": take (node 0): ";
+  EXPECT_EQ(refused(kIndices, "  take(%x, %i, axis=2)").substr(0, invalid.size()), invalid);
+  EXPECT_EQ(refused(kIndices, "  take(%x, %i, axis=\"x\")"), invalid + "attribute 'axis' must be an integer");
+  EXPECT_EQ(refused(kData, "  take(%x, mode=\"fast\")").substr(0, invalid.size()), invalid);
+}
+
+TEST(RelayGatherNd, TheFirstAxisOfTheIndicesCountsTheDatas) {
+  const auto gathered = [](const std::string& shape, const std::vector<int32_t>& indices,
+                           const std::string& attrs) {
+    return run_text<float>(main_text("%x: Tensor[(2, 2), float32], %i: Tensor[" + shape + ", int32]",
+                                     "  gather_nd(%x, %i" + attrs + ")"),
+                           Reals{0, 1, 2, 3}, indices);
+  };
+  EXPECT_EQ(gathered("(2, 2)", {1, 1, 0, 1}, ""), (Reals{2, 3}));
+  EXPECT_EQ(gathered("(2, 2)", {1, 1, 0, 1}, ", index_axis=0, batch_dims=0, index_rank=2"), (Reals{2, 3}));
+  EXPECT_EQ(gathered("(2, 3)", {1, 1, 0, 0, 1, 0}, ""), (Reals{2, 3, 0}));
+  EXPECT_EQ(gathered("(2)", {1, 0}, ""), (Reals{2}));
+  EXPECT_EQ(gathered("(2, 2)", {1, 1, 0, 1}, ", index_axis=-1"), (Reals{3, 1}));
+}
+
+TEST(RelayGatherNd, TheTextSaysWhichAxisIsMeant) {
+  const auto params = [](const std::string& shape) {
+    return "%x: Tensor[(2, 2), float32], %i: Tensor[" + shape + ", int32]";
+  };
+  EXPECT_EQ(printed(params("(2, 3, 4)"), "  gather_nd(%x, %i)"),
+            "%0 = transpose(%i, axes=[1, 2, 0])\n%1 = gather_nd(%x, %0, index_axis=-1)\n%1\n");
+  EXPECT_EQ(printed(params("(3, 2)"), "  gather_nd(%x, %i, index_axis=-1)"),
+            "%0 = gather_nd(%x, %i, index_axis=-1)\n%0\n");
+  EXPECT_EQ(refused(params("(3, 2)"), "  gather_nd(%x, %i)"),
+            std::to_string(QPLAN_MODEL_INVALID) +
+                ": gather_nd: 'indices' is Tensor[(3, 2), int32], expected as its first extent at most 2");
+  EXPECT_EQ(refused(params("(2, 2)"), "  gather_nd(%x, %i, index_axis=1)"),
+            kUnsupported + "attribute 'index_axis' is 1, which is not supported, expected 0 or -1");
+  EXPECT_EQ(refused(params("(2, 2)"), "  gather_nd(%x, %i, batch_dims=1)"),
+            kUnsupported + "attribute 'batch_dims' is 1, which is not supported, expected 0");
+}
+
 TEST(RelayOutLayout, AnotherThanTheOperatorsIsRefused) {
   const std::string image = "%x: Tensor[(1, 2, 2, 2), float32]";
   const std::string weight = "const(Tensor[(2, 1, 1, 2), float32], [1, 0, 0, 1])";
