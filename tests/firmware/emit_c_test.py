@@ -308,7 +308,69 @@ int main(void) {
 """
 
 
+# Zeros that a plan has once: weights as int8 and a bias as int32; bytes of any type of a sum, and the bias of another step,
+# which has 16 channels on a Cortex-M4.
+EQUAL_MODELS = {name: f'''#[version = "0.0.5"]
+def @main(%x: Tensor[({shape}), int8]) {{
+  %0 = {before};
+  %1 = qnn.dense(%0, const(Tensor[({weights_shape}), int8], [{weights}]), 0, 0, 1f, 1f);
+  %2 = nn.bias_add(%1, const(Tensor[(4), int32], [0, 0, 0, 0]));
+  qnn.requantize(%2, 1f, 0, 40f, 0)
+}}
+''' for name, shape, before, weights_shape, weights in (
+    ("weights", "4, 4", "clip(%x, a_min=-100f, a_max=100f)", "4, 4", ", ".join(["0"] * 16)),
+    ("sum", "1, 64", f"qnn.add(%x, const(Tensor[(64), int8], [{', '.join(['0'] * 64)}]), 0.5f, 0, 0.25f, 3, 0.5f, 0)", "4, 64",
+     ", ".join(str(7 * i % 11 - 5) for i in range(256))))}
+# The plan has no steps: the output is the input.
+SAME_MODEL = '''#[version = "0.0.5"]
+def @main(%x: Tensor[(4), int8]) {
+  %x
+}
+'''
+ONE_MAIN = """
+#include <stdio.h>
+#include "one.h"
+int main(int argc, char **argv) {
+  FILE *file = fopen(argv[argc - 1], "rb");
+  if (one_init() != 0 || file == NULL) return 1;
+  if (fread(one_input(0), 1, ONE_INPUT0_BYTES, file) != ONE_INPUT0_BYTES) return 3;
+  if (one_run() != 0) return 4;
+  fwrite(one_output(0), 1, ONE_OUTPUT0_BYTES, stdout);
+  return 0;
+}
+"""
+
+
 class Constants(unittest.TestCase):
+    def output_of(self, folder, model_text, form, target, input_bytes):
+        model, main = write(folder, one_relay=model_text, main_c=ONE_MAIN)
+        code, plan = emit(folder, model, target, "one", form)
+        input_file = os.path.join(folder, "input.bin")
+        with open(input_file, "wb") as file:
+            file.write(input_bytes)
+        outputs = [run(build(os.path.join(folder, compiler), code, main, compiler=compiler), input_file, binary=True)
+                   for compiler in filter(shutil.which, ("gcc", "clang"))]
+        self.assertEqual(len(set(outputs)), 1)
+        return outputs[0], plan
+
+    def test_constants_of_equal_bytes_have_an_array_of_each_type(self):
+        for name, text in EQUAL_MODELS.items():
+            for form, target in (("array", "cpu"), ("aot", "cpu"), ("aot", "cpu,arch=cortex-m4")):
+                with self.subTest(name=name, form=form, target=target):
+                    folder = os.path.join(BUILD, "equal", name + form)
+                    input_bytes = bytes(v & 255 for v in range(-8, 56 if name == "sum" else 8))
+                    output, plan = self.output_of(folder, text, form, target, input_bytes)
+                    run(QPLAN, "run", plan, "--isa", "reference", "--input", os.path.join(folder, "input.bin"),
+                        "--output-dir", folder)
+                    self.assertEqual(output, read(os.path.join(folder, "output0.bin")))
+
+    def test_a_plan_without_steps_is_c(self):
+        for form in FORMS:
+            with self.subTest(form):
+                output, plan = self.output_of(os.path.join(BUILD, "same", form), SAME_MODEL, form, "cpu", b"\1\2\3\4")
+                self.assertEqual(json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"], [])
+                self.assertEqual(output, b"\1\2\3\4")
+
     def test_outputs_that_are_constants_have_their_bytes_after_each_run(self):
         folder = os.path.join(BUILD, "constants")
         model, main = write(folder, constants_relay=CONSTANTS_MODEL, main_c=CONSTANTS_MAIN)

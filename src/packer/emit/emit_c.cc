@@ -262,6 +262,7 @@ std::string array_source(const PlanView& view, const EmitOptions& options) {
     text += cat("    &qplan_family_", kFamilyNames[family.id], family.suffix, ",\n");
     ++next;
   }
+  if (families.empty()) text += "    NULL,\n";  // of a plan without steps; an array of C has an element
   text += cat("};\n\nstatic const qplan_firmware_model model = {", name, "_plan, ", upper,
               "_PLAN_BYTES, families, sizeof(families) / sizeof(families[0])};\n\n");
   text += area_arrays(view, options, "memory");

@@ -355,37 +355,41 @@ class DirectCalls {
 
   std::string pointer_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
-    std::string place = address_text(address);
+    const std::string place = address_text(address);
     if (!place.empty()) return place;
-    const std::string array = array_text(step, field, pointer);
     const auto copied = copies_.find(pointer);
-    if (copied == copies_.end()) return array;
-    place = copy_text(*copied->second, array);
+    if (copied == copies_.end()) return array_text(step, field, pointer);
+    const std::string copy = copy_text(step, field, *copied->second, pointer);
     const bool is_any = std::strcmp(field.c_type, "void") == 0;
-    return is_any ? place : cat("(const ", field.c_type, " *)(const void *)(", place, ")");
+    return is_any ? copy : cat("(const ", field.c_type, " *)(const void *)(", copy, ")");
   }
 
-  // Where the copy of a constant is, which init makes of its array.
-  std::string copy_text(const format::ConstantCopy& copy, const std::string& array) {
+  // Where the copy of a constant is, which init makes of its array. The array is asked for once: steps that
+  // read the copy as another type need no array of that type.
+  std::string copy_text(const std::string& step, const ArgsField& field, const format::ConstantCopy& copy,
+                        const uint8_t* pointer) {
     const std::string place = address_text(bank_address(copy.bank()) + copy.offset());
-    if (copied_.insert(copy.tensor()).second)
-      inits_ += cat("  memcpy(", place, ", ", array, ", ", view_.tensor(copy.tensor()).size(), "u);\n");
+    if (copied_.insert(copy.tensor()).second) {
+      inits_ += cat("  memcpy(", place, ", ", array_text(step, field, pointer), ", ",
+                    view_.tensor(copy.tensor()).size(), "u);\n");
+    }
     return place;
   }
 
-  // The array of a constant, which is written where it is first asked for.
+  // The array of a constant, which is written where it is first asked for. Constants of equal bytes share
+  // their place in a plan whatever their types are, and an array of C has one type: there is one for each
+  // type that steps read. Any of them will do where bytes of no type are read.
   std::string array_text(const std::string& step, const ArgsField& field, const uint8_t* pointer) {
-    const auto known = arrays_.find(pointer);
-    if (known != arrays_.end()) return known->second;
+    const bool is_any = std::strcmp(field.c_type, "void") == 0;
+    const std::string type = is_any ? "int8_t" : field.c_type;
+    std::map<std::string, std::string>& arrays = arrays_[pointer];
+    const auto known = is_any ? arrays.begin() : arrays.find(type);
+    if (known != arrays.end()) return known->second;
     const std::string name = cat(step, "_", field.name);
-    arrays_[pointer] = name;
-    const uint32_t size = std::strcmp(field.c_type, "void") == 0    ? 1
-                          : std::strcmp(field.c_type, "float") == 0 ? 4
-                                                                    : size_of(field.c_type);
+    arrays[type] = name;
+    const bool is_float = type == "float", is_signed = type[0] != 'u';
+    const uint32_t size = is_float ? 4 : size_of(type.c_str());
     const uint64_t bytes = bytes_behind(pointer);
-    const bool is_float = std::strcmp(field.c_type, "float") == 0;
-    const bool is_signed = field.c_type[0] != 'u';
-    const char* type = size == 1 && field.c_type[0] == 'v' ? "int8_t" : field.c_type;
     constants_ +=
         cat("QPLAN_FLASH QPLAN_ALIGNED(16) static const ", type, " ", name, "[", bytes / size, "] = {");
     const uint32_t per_line = size == 1 ? 24 : 8;
@@ -539,10 +543,11 @@ class DirectCalls {
   std::vector<void*> data_;
   uint64_t arena_bytes_ = 0, scratch_bytes_ = 0, kept_bytes_ = 0;
   bool has_cascades_ = false;
-  std::set<std::string> pool_layers_;                          // variants that are a layer of a cascade
-  std::set<uint16_t> structs_;                                 // kernels whose arguments are written
-  std::map<std::string, std::string> variants_;                // and the struct that each reads
-  std::map<const uint8_t*, std::string> arrays_;               // constants by address
+  std::set<std::string> pool_layers_;            // variants that are a layer of a cascade
+  std::set<uint16_t> structs_;                   // kernels whose arguments are written
+  std::map<std::string, std::string> variants_;  // and the struct that each reads
+  // Constants by address, and by the type of their elements.
+  std::map<const uint8_t*, std::map<std::string, std::string>> arrays_;
   std::map<const void*, const format::ConstantCopy*> copies_;  // by the address of the constant
   std::set<uint32_t> copied_;                                  // tensors whose copy init makes
   std::string constants_, tables_, calls_, resets_, inits_;
