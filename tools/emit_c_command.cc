@@ -107,8 +107,8 @@ void add_emit_c_command(CLI::App& app) {
       ->type_name("NAME");
   command
       ->add_option("--isa", options->isa,
-                   "With --aot: the instruction set of the kernels (default: one that every processor of the "
-                   "plan's architecture has)")
+                   "With --aot: the best instruction set that kernels may have (default: one that every "
+                   "processor of the plan's architecture has)")
       ->type_name("ISA");
   command->footer(
       "The files are C99, need include/ of qplan alone and link with libqplan.a. They define NAME_init, "

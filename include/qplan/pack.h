@@ -163,9 +163,11 @@ typedef void (*qplan_write_file_fn)(void* user, const char* name, const char* by
 typedef struct qplan_emit_options {
   uint32_t struct_size;
   uint32_t aot;     /* 1: direct calls of kernels instead of an array that the runtime opens */
-  const char* name; /* of functions and files; an identifier of C */
-  uint32_t isa;     /* QPLAN_ISA_* of direct calls; QPLAN_ISA_AUTO: what every processor of the plan's
-                       architecture has, on a microcontroller that of the plan */
+  const char* name; /* of functions and files; an identifier of C, no header of the C library, and neither
+                       "qplan" nor with that prefix, in upper or lower case */
+  uint32_t isa;     /* QPLAN_ISA_* of direct calls, at most; QPLAN_ISA_AUTO: what every processor of the
+                       plan's architecture has, on a microcontroller that of the plan. Others are an error
+                       where aot is 0, and where the packer knows no kernels of them */
   uint32_t reserved;
 } qplan_emit_options;
 /* The plan as C99 for firmware: NAME.h, NAME.c and, where aot is 0, NAME_plan.c, which define NAME_init,
@@ -179,7 +181,7 @@ typedef struct qplan_linked_plan {
   uint32_t reserved;    /* 0 */
   const void* plan;
   size_t size;
-  const char* name; /* of the model's functions and files; an identifier of C */
+  const char* name; /* of the model's functions and files; as qplan_emit_options::name */
 } qplan_linked_plan;
 /* Several plans as C99 whose models run one after another in one arena: the files of qplan_emit_c for each,
  * and NAME.h and NAME.c of the arena, with options->name. options as there. Entries of plans follow each

@@ -216,6 +216,42 @@ class Native(unittest.TestCase):
                               stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
         self.assertIn("'1st' cannot be part of a name in C", done.stdout)
 
+    def refused(self, plan, *options):
+        """The error of emit-c, which writes nothing."""
+        code = os.path.join(BUILD, "refused-options", "none")
+        shutil.rmtree(code, ignore_errors=True)
+        done = subprocess.run([QPLAN, "emit-c", plan, "-o", code, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertFalse(os.path.exists(code), "nothing is written")
+        return done.stdout
+
+    def test_names_of_headers_are_refused(self):
+        folder = os.path.join(BUILD, "refused-options")
+        _, plan = emit(folder, DIGITS, "cpu", "digits", "array")
+        # In capitals, too: file systems may not tell them apart.
+        for name in ("string", "stdint", "String"):
+            text = self.refused(plan, "--name", name, "--aot")
+            self.assertIn(f"'{name}' is the name of a header of the C library", text)
+            self.assertIn("pass another one with --name", text)
+        for name in ("qplan_firmware", "qplan", "QPLAN_x"):
+            self.assertIn(f"'{name}' begins as the names that qplan's own headers declare", self.refused(plan, "--name", name))
+        # The default, of the plan's file.
+        of_file = os.path.join(folder, "math.v2.qplan")
+        shutil.copy(plan, of_file)
+        self.assertIn("'math' is the name of a header", self.refused(of_file))
+        for name in ("strings1", "firmware", "qplans"):
+            run(QPLAN, "emit-c", plan, "-o", os.path.join(folder, "c"), "--name", name)
+
+    def test_instruction_sets_that_change_nothing_are_refused(self):
+        _, plan = emit(os.path.join(BUILD, "refused-options"), DIGITS, "cpu", "digits", "array")
+        self.assertIn("'dsp' is given without --aot", self.refused(plan, "--isa", "dsp"))
+        known = {name for step in json.loads(run(QPLAN, "inspect", plan, "--json"))["steps"]
+                 for name in [variant["isa"] for variant in step["variants"]]}
+        other = "rvv" if "rvv" not in known else "neon"
+        self.assertIn(f"knows no kernels of the instruction set '{other}'", self.refused(plan, "--aot", "--isa", other))
+        run(QPLAN, "emit-c", plan, "-o", os.path.join(BUILD, "refused-options", "c"), "--aot", "--isa", "reference")
+
 
 # Two states: the next value of the first is copied after a run, the second's is written over it.
 STATES_MODEL = '''#[version = "0.0.5"]

@@ -29,7 +29,8 @@ struct EmittedFile {
 };
 
 // NAME.h, NAME.c and, of a plan as an array, NAME_plan.c. PackError (QPLAN_INVALID_ARGUMENT) for a name that
-// is no identifier, (QPLAN_MODEL_UNSUPPORTED) naming the first step that cannot be written as a direct call.
+// check_name refuses and an instruction set that check_isa refuses, (QPLAN_MODEL_UNSUPPORTED) naming the
+// first step that cannot be written as a direct call.
 std::vector<EmittedFile> emit_c(const format::PlanView& view, std::span<const uint8_t> plan,
                                 const EmitOptions& options);
 
@@ -71,8 +72,10 @@ std::string header_text(const format::PlanView& view, const EmitOptions& options
 std::string upper_case(const std::string& name);
 // "#define KWS_MEMORY_BYTES 1184u", which depends on the size of pointers where the values do.
 std::string define_by_width(const std::string& macro, const std::string& bits_32, const std::string& bits_64);
-// Throws for what is no identifier.
+// Throws for what is no identifier, or a name that a header of the C library or of qplan has.
 void check_name(const std::string& name);
+// Throws where options.isa would change nothing: in the array form, or without kernels of it.
+void check_isa(const EmitOptions& options);
 // What the model's source includes of its arena, and the assertion that it fits; "" without an arena.
 std::string arena_include(const EmitOptions& options);
 std::string arena_assert(const EmitOptions& options);

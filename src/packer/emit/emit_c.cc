@@ -15,12 +15,6 @@ namespace {
 
 using format::PlanView;
 
-bool is_identifier(const std::string& name) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && is_letter(name[0]) && name.size() <= 63 &&
-         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
-}
-
 // Text of a model in a comment or string of C: no end of either, no character that a compiler could mind.
 std::string plain(const std::string& text) {
   std::string result;
@@ -345,12 +339,6 @@ std::string area_arrays(const PlanView& view, const EmitOptions& options, const 
   return text + "\n";
 }
 
-void check_name(const std::string& name) {
-  if (is_identifier(name)) return;
-  throw PackError(QPLAN_INVALID_ARGUMENT,
-                  cat("emit-c: '", name, "' cannot be part of a name in C; pass another one with --name"));
-}
-
 std::string define_by_width(const std::string& macro, const std::string& bits_32,
                             const std::string& bits_64) {
   if (bits_32 == bits_64) return cat("#define ", macro, " ", bits_32, "\n");
@@ -439,6 +427,7 @@ std::string header_text(const PlanView& view, const EmitOptions& options, const 
 std::vector<EmittedFile> emit_model(const PlanView& view, std::span<const uint8_t> plan,
                                     const EmitOptions& options, ArenaBytes* arena) {
   check_name(options.name);
+  check_isa(options);
   const std::string refusal = options.arena.empty() ? "" : inspect::arena_refusal(view);
   if (!refusal.empty()) throw PackError(QPLAN_MODEL_UNSUPPORTED, refusal);
   if (options.is_aot) return emit_direct_calls(view, options, arena);
