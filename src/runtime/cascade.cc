@@ -45,14 +45,18 @@ CascadeLayers::CascadeLayers(const CascadeArgs& args, uint32_t isa, void* layer_
     input_row = shared_layers(args.step)->input_row;
     input_image = shared_layers(args.step)->input_image;
   } else {
-    for (uint32_t i = 0; i < count(); ++i) bind(i, false);
+    for (uint32_t i = 0; i < count(); ++i) {
+      const uint32_t input_h = measure(i, false);
+      bind_args(i);
+      keep(i, input_h, room_of(i));
+    }
   }
   if (isa != kNoIsa) lay_out_tiles();
 }
 
 CascadeLayers::CascadeLayers(const CascadeArgs& args, SharedLayers* shared, void* layer_room)
     : CascadeLayers(args, QPLAN_ISA_REFERENCE, shared, layer_room, nullptr, 0) {
-  for (uint32_t i = 0; i < count(); ++i) bind(i, true);
+  for (uint32_t i = 0; i < count(); ++i) keep(i, measure(i, true), cascade_shared_args(cascade.step, i));
   lay_out_tiles();
   shared->input_row = input_row;
   shared->input_image = input_image;
@@ -82,18 +86,16 @@ void CascadeLayers::lay_out_tiles() {
 }
 
 __attribute__((noinline)) void CascadeLayers::bind_args(uint32_t i) const {
-  (void)layer[i].family->bind(view(i), false, room_of(i), nullptr);
+  (void)family(i).bind(view(i), false, room_of(i), nullptr);
 }
 
-void CascadeLayers::bind(uint32_t i, bool is_bound) {
+// A function of its own, whose stack is free while layers are bound.
+__attribute__((noinline)) void CascadeLayers::keep(uint32_t i, uint32_t input_h, const void* args) {
   CascadeLayer& at = layer[i];
-  const uint32_t input_h = measure(i, is_bound);
-  if (!is_bound) bind_args(i);
-  const void* const args = is_bound ? cascade_shared_args(cascade.step, i) : room_of(i);
-  at.window = at.family->row_cut->window(args);
+  at.window = family(i).row_cut->window(args);
   if (at.window.input_h > input_h) at.window.input_h = input_h;
   at.tile_offset = 0;
-  const bool may_be = i > 0 && i + 1 < count() && !is_convolution(at.family->id);
+  const bool may_be = i > 0 && i + 1 < count() && !is_convolution(family(i).id);
   if (may_be && is_in_place(i, args)) layer[i - 1].tile_offset = kTileOfNext;
   at.keep(args);
 }
@@ -101,19 +103,19 @@ void CascadeLayers::bind(uint32_t i, bool is_bound) {
 // A function of its own to keep the stack short, and not called for convolutions, whose binding takes most of
 // it.
 __attribute__((noinline)) bool CascadeLayers::is_in_place(uint32_t i, const void* args) const {
-  return cascade_layer_is_in_place(view(i), *layer[i].family, args);
+  return cascade_layer_is_in_place(view(i), family(i), args);
 }
 
 __attribute__((noinline)) uint32_t CascadeLayers::measure(uint32_t i, bool is_known) {
   CascadeLayer& at = layer[i];
   const StepView of_layer = view(i);
   if (!is_known) {
-    at.family = cascade.families->find(of_layer.step->kernel());
-    at.moving = cascade_moving_input(of_layer, *at.family);
+    at.family = static_cast<uint8_t>(cascade.families->position_of(of_layer.step->kernel()));
+    at.moving = static_cast<uint8_t>(cascade_moving_input(of_layer, family(i)));
   }
   at.output_row = row_bytes(of_layer, of_layer.outputs()->Get(0));
   const uint32_t input = of_layer.inputs()->Get(at.moving);
-  const RowCut& row_cut = *at.family->row_cut;
+  const RowCut& row_cut = *family(i).row_cut;
   const bool of_planes = row_cut.reads_planes != nullptr && row_cut.reads_planes(of_layer);
   const auto rows = static_cast<uint32_t>(of_layer.extents(input)[of_planes ? 2 : 1]);
   if (i == 0) {
@@ -131,23 +133,24 @@ size_t CascadeLayers::image_bytes(const StepView& of_layer, uint32_t tensor) con
   return static_cast<size_t>(wide_quotient(of_layer.size_bytes(tensor), cascade.batch));
 }
 
-const KernelVariant* variant_for(const CascadeLayer& layer, const StepView& view, const void* args,
+const KernelVariant* variant_for(const KernelFamily& family, const StepView& view, const void* args,
                                  uint32_t isa, size_t scratch) {
   const auto schedule = format::TableFields(view.step).scalar<uint64_t>(format::KernelStep::VT_SCHEDULE);
-  return choose_variant(*layer.family, args, isa, scratch, schedule);
+  return choose_variant(family, args, isa, scratch, schedule);
 }
 
 namespace {
 
 // What a layer takes for the most rows that it makes at once: no family takes more for fewer. SIZE_MAX where
-// no variant makes these.
-size_t layer_scratch(const CascadeLayers& layers, uint32_t i, uint32_t isa) {
-  void* const args = layers.get_args(i);
+// no variant makes these. args: of the layer. A function of its own, whose stack is free while layers are
+// bound.
+__attribute__((noinline)) size_t layer_scratch(const CascadeLayers& layers, uint32_t i, uint32_t isa,
+                                               void* args) {
   const CascadeLayer& layer = layers.layer[i];
   const CutRows rows = {layer.moving, layer.window, 0, {0, layer.tile_rows}, nullptr, nullptr};
   const StepView view = layers.view(i);
-  layer.family->row_cut->cut(view, rows, args);
-  const KernelVariant* const variant = variant_for(layer, view, args, isa, SIZE_MAX);
+  layers.family(i).row_cut->cut(view, rows, args);
+  const KernelVariant* const variant = variant_for(layers.family(i), view, args, isa, SIZE_MAX);
   return variant == nullptr ? SIZE_MAX : round_up_64(variant->scratch_bytes(args));
 }
 
@@ -156,7 +159,7 @@ size_t layer_scratch(const CascadeLayers& layers, uint32_t i, uint32_t isa) {
 size_t most_layer_scratch(const CascadeLayers& layers, uint32_t isa) {
   size_t most = 0;
   for (uint32_t i = 0; i < layers.count(); ++i) {
-    const size_t bytes = layer_scratch(layers, i, isa);
+    const size_t bytes = layer_scratch(layers, i, isa, layers.get_args(i));
     if (bytes > most) most = bytes;
   }
   return most;
@@ -206,7 +209,7 @@ __attribute__((noinline)) bool layer_may_be_in_place(const CascadeLayers& layers
   const uint32_t output = layers.cascade.step.step->outputs()->Get(0);
   return is_convolution(layer.step->kernel()) &&
          has_extent(layer, layer.inputs()->Get(input), output, extent, is_residual) &&
-         (!is_residual || layers.layer[i].family->in_place(layer, 0, input));
+         (!is_residual || layers.family(i).in_place(layer, 0, input));
 }
 
 // Under which no layer is bound: where that happens the stack is short.
@@ -254,11 +257,20 @@ uint32_t cascade_input_rows(const StepTensor& input, const KernelFamily& family,
   return span < input_h ? span : input_h;
 }
 
+namespace {
+
+// A function of its own, whose stack is free while layers are bound. args: of the layer.
+__attribute__((noinline)) bool layer_has_variant(const CascadeLayers& layers, uint32_t i, uint32_t isa,
+                                                 const void* args) {
+  return variant_for(layers.family(i), layers.view(i), args, isa, SIZE_MAX) != nullptr;
+}
+
+}  // namespace
+
 bool cascade_has_variants(const CascadeArgs& args, uint32_t isa) {
   const CascadeLayers layers(args, isa, QPLAN_LAYER_ROOM(args.step), QPLAN_LAYER_STORAGE(args));
   for (uint32_t i = 0; i < layers.count(); ++i) {
-    const void* const bound = layers.get_args(i);
-    if (variant_for(layers.layer[i], layers.view(i), bound, isa, SIZE_MAX) == nullptr) return false;
+    if (!layer_has_variant(layers, i, isa, layers.get_args(i))) return false;
   }
   return true;
 }
@@ -303,7 +315,7 @@ uint64_t work_of(const CascadeLayers& layers) {
   uint32_t rows = 1;  // of a layer's output, for one row of the cascade's
   for (uint32_t i = layers.count(); i-- > 0;) {
     const CascadeLayer& at = layers.layer[i];
-    work = saturating_sum(work, at.family->work(layers.get_args(i)));
+    work = saturating_sum(work, layers.family(i).work(layers.get_args(i)));
     rows = at.window.span(rows);
     if (i == 0) break;  // what the first layer reads does not move
     // Blocks of several rows keep no more rows each, and there are fewer of them.
@@ -328,11 +340,10 @@ void* cascade_shared_args(const StepView& cascade, uint32_t index) {
   return shared_layers(cascade)->args[index];
 }
 
-void cascade_share_layer(const StepView& cascade, uint32_t index, const KernelFamily& family,
-                         uint32_t moving) {
+void cascade_share_layer(const StepView& cascade, uint32_t index, uint32_t family, uint32_t moving) {
   CascadeLayer& layer = shared_layers(cascade)->layer[index];
-  layer.family = &family;
-  layer.moving = moving;
+  layer.family = static_cast<uint8_t>(family);
+  layer.moving = static_cast<uint8_t>(moving);
 }
 
 void cascade_share_layers(CascadeArgs* args) {

@@ -39,6 +39,8 @@ struct LayerFamilies {
   uint32_t num_families;
   bool gives_indices = false;  // arg_max is one of them
 
+  // num_families for others.
+  uint32_t position_of(uint16_t kernel) const;
   // Null for others.
   const KernelFamily* find(uint16_t kernel) const;
 };
@@ -61,6 +63,10 @@ inline size_t stack_for_layer(const StepView& step) {
   __asm__("" : "+r"(bytes));
   return bytes;
 }
+// What init's questions have in the step's room: the arguments of a layer, and then what is kept of each. As
+// many bytes as processors of 32 bits need, which alone give a step room.
+inline constexpr size_t kKeptOfLayerBytes = 32;
+inline constexpr size_t kInitRoomBytes = kLayerArgsBytes + kMaxCascadeLayers * kKeptOfLayerBytes;
 #define QPLAN_LAYER_ROOM(step) \
   layer_room(step, __builtin_alloca_with_align(stack_for_layer(step), 8 * kArgsAlignment))
 
@@ -82,15 +88,16 @@ struct CascadeArgs {
   uint8_t num_rooms = 0;
   // The step's view has room for what init's questions share, and it is filled.
   bool shares_layers = false;
+  // Init asks, and the step's view has room of kInitRoomBytes.
+  bool has_init_room = false;
 };
 
 // Where the step's view has room for what init shares (StepView::tensors_before_room): begins with the tiles.
 void cascade_begin_sharing(const StepView& cascade);
 // The arguments of a layer, which bind fills when it has checked them.
 void* cascade_shared_args(const StepView& cascade, uint32_t index);
-// What has been found out of it.
-void cascade_share_layer(const StepView& cascade, uint32_t index, const KernelFamily& family,
-                         uint32_t moving);
+// What has been found out of it. family: its position.
+void cascade_share_layer(const StepView& cascade, uint32_t index, uint32_t family, uint32_t moving);
 // All layers are bound: the questions about args find what they need.
 void cascade_share_layers(CascadeArgs* args);
 

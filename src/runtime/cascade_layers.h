@@ -28,10 +28,10 @@ static_assert(sizeof(Conv2dArgs) <= kLayerArgsBytes && sizeof(AddArgs) <= kLayer
               "what families of layers take");
 static_assert(kIsOnStack || kLayerArgsBytes % kArgsAlignment == 0, "arguments follow one another in scratch");
 
-// What is kept of the layers, on the stack of the function that asks.
+// What is kept of the layers: in the room that init gives, or on the stack of the function that asks. As for
+// QPLAN_LAYER_ROOM.
 #define QPLAN_LAYER_STORAGE(args) \
-  static_cast<CascadeLayer*>(     \
-      __builtin_alloca_with_align((args).num_layers * sizeof(CascadeLayer), 8 * alignof(CascadeLayer)))
+  layer_storage(args, __builtin_alloca_with_align(stack_for_layers(args), 8 * alignof(CascadeLayer)))
 
 template <bool kKept>
 struct KeptArgs {
@@ -51,13 +51,26 @@ struct KeptArgs<false> {
 // processors keep it while a cascade runs: cascade_run.cc), and sizes have the width of addresses: init has
 // checked that the tiles fit into memory.
 struct CascadeLayer : KeptArgs<kIsOnStack> {
-  const KernelFamily* family;
-  uint32_t moving;     // input
+  uint8_t family;      // its position among those of the cascade: a run has this of all layers on its stack
+  uint8_t moving;      // input
   size_t output_row;   // bytes
   size_t tile_offset;  // of its output in scratch, or kTileOfNext; the last layer has none
   uint32_t tile_rows;  // that the tile holds; of the last layer, those of a block
   RowWindow window;    // of the moving input, with the rows that it has
 };
+
+static_assert(kIsOnStack || sizeof(CascadeLayer) <= kKeptOfLayerBytes, "what init has room for");
+static_assert(kIsOnStack || kLayerArgsBytes % alignof(CascadeLayer) == 0, "it follows the arguments");
+
+inline CascadeLayer* layer_storage(const CascadeArgs& args, void* on_stack) {
+  if (!args.has_init_room) return static_cast<CascadeLayer*>(on_stack);
+  return reinterpret_cast<CascadeLayer*>(static_cast<uint8_t*>(args.step.room) + kLayerArgsBytes);
+}
+inline size_t stack_for_layers(const CascadeArgs& args) {
+  size_t bytes = args.has_init_room ? 0 : args.num_layers * sizeof(CascadeLayer);
+  __asm__("" : "+r"(bytes));
+  return bytes;
+}
 
 constexpr bool is_convolution(uint16_t kernel) {
   return kernel == kKernel_conv2d || kernel == kKernel_depthwise_conv2d;
@@ -90,6 +103,7 @@ struct CascadeLayers {
   CascadeLayers(const CascadeArgs& args, SharedLayers* shared, void* layer_room);
 
   uint32_t count() const { return cascade.num_layers; }
+  const KernelFamily& family(uint32_t i) const { return *cascade.families->families[layer[i].family]; }
   StepView view(uint32_t i) const { return cascade_layer(cascade.step, *params, i); }
   // The layer in whose tile a layer's output is.
   uint32_t tile_of(uint32_t i) const {
@@ -117,7 +131,8 @@ struct CascadeLayers {
   void lay_out_tiles();
   // Cannot fail: the session's init has bound and checked each layer.
   void bind_args(uint32_t i) const;
-  void bind(uint32_t i, bool is_bound);
+  // What is kept of a layer whose input has been measured. args: of the layer.
+  void keep(uint32_t i, uint32_t input_h, const void* args);
   // Whether layer i computes in the tile of the layer before it.
   bool is_in_place(uint32_t i, const void* args) const;
   // Returns the rows of the moving input.
@@ -127,7 +142,7 @@ struct CascadeLayers {
 };
 
 // SIZE_MAX as scratch: as much as it wants.
-const KernelVariant* variant_for(const CascadeLayer& layer, const StepView& view, const void* args,
+const KernelVariant* variant_for(const KernelFamily& family, const StepView& view, const void* args,
                                  uint32_t isa, size_t scratch);
 // The most scratch that a layer takes at once; SIZE_MAX where one has no variant.
 size_t most_layer_scratch(const CascadeLayers& layers, uint32_t isa);

@@ -167,11 +167,12 @@ class Run {
       to = tile_rows(index, output.begin);
     }
     void* const args = kIsOnStack ? args_of(index) : layers_.get_args(index);
-    layer.family->row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
+    const KernelFamily& family = layers_.family(index);
+    family.row_cut->cut(view, {layer.moving, layer.window, image, output, rows, to}, args);
     const int64_t above = int64_t{need.begin} - int64_t{output.begin} * layer.window.stride;
     const MadeShape shape = {output.end - output.begin, need.end - need.begin, above, rows == to};
     return rows_[index].choice_for(shape, [&] {
-      const KernelVariant* const variant = variant_for(layer, view, args, isa_, scratch_bytes_);
+      const KernelVariant* const variant = variant_for(family, view, args, isa_, scratch_bytes_);
       return Choice{variant, variant->work_items(args)};
     });
   }

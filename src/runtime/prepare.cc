@@ -5,6 +5,7 @@
 #include "src/base/checked.h"
 #include "src/base/error.h"
 #include "src/runtime/bind/family.h"
+#include "src/runtime/cascade.h"
 #include "src/runtime/prepare_regions.h"
 #include "src/runtime/session.h"
 #include "src/runtime/tensor_values.h"
@@ -145,14 +146,15 @@ class Preparation {
     const KernelFamily* family =
         find_family(plan(), step_index(i), step.kernel(), *options_.kernels, &error_);
     if (family == nullptr) return false;
-    uint8_t* const args = memory_at(0);
+    uint8_t* const args = memory_at(0, kMaxArgsBytes);
     return args == nullptr ? bind_on_stack(i, *family, step) : bind(i, *family, step, args);
   }
 
   // Where the stack is short: memory of activations, which nothing has been written to yet. Null where there
-  // is less than kMaxArgsBytes of it.
-  uint8_t* memory_at(size_t offset) const {
-    return kKeepsArgs || arena_bytes_ < offset + kMaxArgsBytes ? nullptr : arena_ + offset;
+  // are fewer bytes of it. It has the arguments of a step, of which those of a cascade are among the
+  // shortest, and after these what the questions about a cascade take.
+  uint8_t* memory_at(size_t offset, size_t bytes) const {
+    return kKeepsArgs || arena_bytes_ < offset + bytes ? nullptr : arena_ + offset;
   }
 
   __attribute__((noinline)) bool bind_on_stack(uint32_t i, const KernelFamily& family,
@@ -164,7 +166,7 @@ class Preparation {
   __attribute__((noinline)) bool bind(uint32_t i, const KernelFamily& family, const format::KernelStep& step,
                                       void* args) {
     StepView view = session_.step_view(step);
-    view.room = memory_at(kMaxArgsBytes);
+    view.room = memory_at(kRoom, kInitRoomBytes);
     view.tensors = values_.tensors();
     view.tensors_before_room = tensors_before_room_;
     step_inputs_ = view.step->inputs();
@@ -375,8 +377,10 @@ class Preparation {
   // Tensors of the step that is being bound; null between steps.
   const flatbuffers::Vector<uint32_t>*step_inputs_ = nullptr, *step_outputs_ = nullptr;
   // Where the table of tensors is in the arena, after memory_at, and how much of it there is.
-  static constexpr size_t kTable = 2 * kMaxArgsBytes;
-  static_assert(kTable % alignof(StepTensor) == 0, "the arena is aligned to more");
+  static constexpr size_t kRoom =
+      (sizeof(CascadeArgs) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
+  static constexpr size_t kTable = kKeepsArgs ? 2 * kMaxArgsBytes : kRoom + kInitRoomBytes;
+  static_assert(kTable >= kMaxArgsBytes && kTable % alignof(StepTensor) == 0, "the arena is aligned to more");
   size_t described_bytes_ = 0;
   uint32_t tensors_before_room_ = 0;  // as many as there are, where kCascadeRoomBytes follow them
 };

@@ -73,29 +73,29 @@ namespace {
 
 enum class Combine { kSum, kSquaredDifference };
 
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step, Combine combine) {
+  const bool is_sum = combine == Combine::kSum;
+  if (!check.arity(2, 1) || !check.params(format::KernelParams_AddParams) ||
+      !check.input(0, "input 1", is_sum ? kDtypesQuantized : kDtypesU8S8, kAnyRank, nullptr)) {
+    return false;
+  }
+  const Dtype dtype = step.input_dtype(0);
+  return check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) &&
+         check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) &&
+         check_formula(check, check.params_as<format::AddParams>(), dtype,
+                       is_sum ? kContractsTfl2F32e : contract_bit(format::Contract_TFL2), is_sum ? 0 : 30);
+}
+
 qplan_status bind_named(const char* name, const StepView& step, bool checked, AddArgs& args, Error* error,
                         Combine combine = Combine::kSum) {
   const StepCheck check(step, name, error);
-  const bool is_sum = combine == Combine::kSum;
-  if (checked) {
-    if (!check.arity(2, 1) || !check.params(format::KernelParams_AddParams) ||
-        !check.input(0, "input 1", is_sum ? kDtypesQuantized : kDtypesU8S8, kAnyRank, nullptr)) {
-      return check.status();
-    }
-    const Dtype dtype = step.input(0).dtype;
-    if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, nullptr) ||
-        !check.output(0, "output", dtype_bit(dtype), kAnyRank, nullptr) ||
-        !check_formula(check, check.params_as<format::AddParams>(), dtype,
-                       is_sum ? kContractsTfl2F32e : contract_bit(format::Contract_TFL2), is_sum ? 0 : 30)) {
-      return check.status();
-    }
-  }
-  if (!make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)),
-                      &args.broadcast)) {
+  if (checked && !check_step(check, step, combine)) return check.status();
+  if (!make_broadcast(step, &args.broadcast)) {
     check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
     return check.status();
   }
-  fill_add_formula(check.params_as<format::AddParams>(), step.input(0).dtype, args);
+  fill_add_formula(check.params_as<format::AddParams>(), step.input_dtype(0), args);
   args.a = step.input_data(0);
   args.b = step.input_data(1);
   args.output = step.output_data(0);
@@ -116,16 +116,18 @@ qplan_status bind_squared_difference(const StepView& step, bool check, AddArgs& 
 
 // Rows of images without broadcasting, which are one axis of elements.
 bool accepts_rows(const StepView& step, uint32_t) {
-  const Shape output = shape_of(step.output(0));
-  if (dtype_bytes(step.output(0).dtype) != 1) return false;  // rows are cut in elements of a byte
-  return output.rank == 4 && shape_of(step.input(0)) == output && shape_of(step.input(1)) == output;
+  const auto* inputs = step.inputs();
+  const uint32_t output = step.outputs()->Get(0);
+  if (dtype_bytes(step.dtype(output)) != 1) return false;  // rows are cut in elements of a byte
+  return step.rank(output) == 4 && have_same_shape(step, inputs->Get(0), output) &&
+         have_same_shape(step, inputs->Get(1), output);
 }
 
 RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
 void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
   AddArgs& args = *static_cast<AddArgs*>(storage);
-  const Shape shape = shape_of(step.output(0));
+  const Extents shape = extents_of(step, step.outputs()->Get(0));
   const uint64_t row = uint64_t{shape[2]} * shape[3];
   const size_t begin = static_cast<size_t>((uint64_t{rows.image} * shape[1] + rows.output.begin) * row);
   const auto* other = static_cast<const uint8_t*>(step.input_data(1 - rows.input));

@@ -4,7 +4,7 @@ namespace qplan {
 namespace {
 
 // The extent along `axis` of the output, counted from the last: missing leading axes are 1.
-uint32_t aligned_extent(const Shape& shape, uint32_t rank, uint32_t axis) {
+uint32_t aligned_extent(const Extents& shape, uint32_t rank, uint32_t axis) {
   const uint32_t missing = rank - shape.rank;
   return axis < missing ? 1 : shape[axis - missing];
 }
@@ -17,10 +17,11 @@ void swap(uint64_t& a, uint64_t& b) {
 
 }  // namespace
 
-bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast) {
+bool make_broadcast(const Extents& a, const Extents& b, const Extents& output, Broadcast* broadcast) {
   if (output.rank != (a.rank > b.rank ? a.rank : b.rank)) return false;
   *broadcast = Broadcast{};
-  broadcast->elements = output.elements();
+  broadcast->elements = 1;
+  for (uint32_t axis = 0; axis < output.rank; ++axis) broadcast->elements *= output[axis];
   // The axes are collected where they stay: arrays on the stack would make this the deepest call of a run on
   // small processors.
   uint64_t* const extents = broadcast->extents;
@@ -62,10 +63,15 @@ bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadca
   return true;
 }
 
+bool make_broadcast(const StepView& step, Broadcast* broadcast) {
+  const auto* inputs = step.inputs();
+  return make_broadcast(extents_of(step, inputs->Get(0)), extents_of(step, inputs->Get(1)),
+                        extents_of(step, step.outputs()->Get(0)), broadcast);
+}
+
 bool binary_in_place(const StepView& step, uint32_t output, uint32_t input) {
-  const StepTensor to = step.output(output);
-  const StepTensor from = step.input(input);
-  return shape_of(to) == shape_of(from) && dtype_bytes(to.dtype) == dtype_bytes(from.dtype);
+  const uint32_t to = step.outputs()->Get(output), from = step.inputs()->Get(input);
+  return have_same_shape(step, to, from) && dtype_bytes(step.dtype(to)) == dtype_bytes(step.dtype(from));
 }
 
 }  // namespace qplan

@@ -8,7 +8,8 @@
 namespace qplan {
 
 // The product of the extents before the axis.
-inline uint64_t axis_rows(const Shape& shape, uint32_t axis) {
+template <typename AnyShape>
+inline uint64_t axis_rows(const AnyShape& shape, uint32_t axis) {
   uint64_t rows = 1;
   for (uint32_t i = 0; i < axis; ++i) rows *= shape[i];
   return rows;
@@ -73,7 +74,10 @@ void split_axes(const Shape& input, uint32_t axes, Args& args) {
 
 // Whether `output` is the shape that a and b broadcast to; if so, fills *broadcast, which is otherwise left
 // in part.
-[[nodiscard]] bool make_broadcast(const Shape& a, const Shape& b, const Shape& output, Broadcast* broadcast);
+[[nodiscard]] bool make_broadcast(const Extents& a, const Extents& b, const Extents& output,
+                                  Broadcast* broadcast);
+// The same of the step's first two inputs and its output.
+[[nodiscard]] bool make_broadcast(const StepView& step, Broadcast* broadcast);
 
 // For KernelFamily::in_place of families with two inputs: the input has the output's shape and element size,
 // so that each element is read only for the output element in its place.

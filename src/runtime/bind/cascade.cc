@@ -24,16 +24,17 @@ __attribute__((noinline)) bool fail_layer(const StepCheck& check, uint32_t index
 __attribute__((noinline)) bool check_layer(const StepCheck& check, const LayerFamilies& families,
                                            const StepView& cascade, uint32_t index) {
   const StepView layer = cascade_layer(cascade, index);
-  const KernelFamily* family = families.find(layer.step->kernel());
-  if (family == nullptr) {
+  const uint32_t position = families.position_of(layer.step->kernel());
+  if (position == families.num_families) {
     return check.fail(QPLAN_KERNEL_MISSING)
            << "layer " << index << ": kernel " << uint32_t{layer.step->kernel()} << " cannot be a layer here";
   }
+  const KernelFamily* const family = families.families[position];
   void* const args = layer.has_cascade_room() ? cascade_shared_args(cascade, index) : QPLAN_LAYER_ROOM(layer);
   if (family->bind(layer, true, args, check.error()) < 0) return fail_layer(check, index);
   // open() has checked that the tile before the layer is one of its inputs.
   const uint32_t moving = cascade_moving_input(layer, *family);
-  if (layer.has_cascade_room()) cascade_share_layer(cascade, index, *family, moving);
+  if (layer.has_cascade_room()) cascade_share_layer(cascade, index, position, moving);
   if (moving >= layer.num_inputs()) {
     return check.fail() << "layer " << index << ": " << family->name
                         << " cannot be cut into rows of an input that comes and goes";
@@ -73,11 +74,13 @@ bool check_step(const StepCheck& check, const LayerFamilies& families, const Ste
   return check.range("output rows", output[0] * output[1], 1, INT32_MAX);
 }
 
-void fill_args(const StepView& cascade, const LayerFamilies& families, CascadeArgs& args) {
+// in_init: see has_init_room.
+void fill_args(const StepView& cascade, const LayerFamilies& families, bool in_init, CascadeArgs& args) {
   const int64_t* output = cascade.output_extents(0);
   const CascadeParams& params = params_of(cascade);
   args.step = cascade;
   args.families = &families;
+  args.has_init_room = in_init && cascade.room != nullptr;
   args.num_layers = params.layers()->size();
   args.batch = static_cast<uint32_t>(output[0]);
   args.output_h = static_cast<uint32_t>(output[1]);
@@ -100,7 +103,7 @@ bool is_over_an_input(const StepView& cascade) {
 template <const LayerFamilies& kFamilies>
 inline bool may_be_in_place(const StepView& step, uint32_t input, Extent extent) {
   CascadeArgs args;
-  fill_args(step, kFamilies, args);
+  fill_args(step, kFamilies, true, args);
   args.shares_layers = step.has_cascade_room();
   return cascade_may_be_in_place(args, input, extent);
 }
@@ -120,7 +123,7 @@ template <const LayerFamilies& kFamilies>
 qplan_status bind(const StepView& step, bool checked, CascadeArgs& args, Error* error) {
   const StepCheck check(step, "chain", error);
   if (checked && !check_step<kFamilies.gives_indices>(check, kFamilies, step)) return check.status();
-  fill_args(step, kFamilies, args);
+  fill_args(step, kFamilies, checked, args);
   args.is_in_place = is_over_an_input(step);
   if (checked && step.has_cascade_room()) cascade_share_layers(&args);
   return QPLAN_OK;
@@ -210,11 +213,14 @@ constexpr LayerFamilies kOptimizedLayers = {kConvolutions, sizeof(kConvolutions)
 
 constexpr LayerFamilies kCascadeLayerFamilies = {kAll, sizeof(kAll) / sizeof(kAll[0]), true};
 
+uint32_t LayerFamilies::position_of(uint16_t kernel) const {
+  uint32_t i = 0;
+  while (i < num_families && families[i]->id != kernel) ++i;
+  return i;
+}
 const KernelFamily* LayerFamilies::find(uint16_t kernel) const {
-  for (uint32_t i = 0; i < num_families; ++i) {
-    if (families[i]->id == kernel) return families[i];
-  }
-  return nullptr;
+  const uint32_t position = position_of(kernel);
+  return position == num_families ? nullptr : families[position];
 }
 
 StepView cascade_layer(const StepView& cascade, uint32_t index) {

@@ -10,8 +10,7 @@ namespace qplan {
 namespace {
 
 bool broadcast_inputs(const StepCheck& check, const StepView& step, Broadcast* broadcast) {
-  if (make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)), broadcast))
-    return true;
+  if (make_broadcast(step, broadcast)) return true;
   return check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
 }
 

@@ -73,8 +73,9 @@ struct StepView {
   // uses while init asks about the step, of which the first question is bind with its checks. 0 elsewhere.
   uint32_t tensors_before_room = 0;
   bool has_cascade_room() const { return tensors_before_room != 0; }
-  // Memory of kMaxArgsBytes that nobody else uses while the step is bound, or run by one worker: where a
-  // cascade has the arguments of a layer. Null: it has them on the stack.
+  // Memory that nobody else uses while the step is run by one worker: where a cascade has the arguments of a
+  // layer. Of a step that init asks about, more of it (src/runtime/cascade.h, kInitRoomBytes). Null: it has
+  // both on the stack.
   void* room = nullptr;
 
   // A step of a plan that nobody has placed in memory: for checks and queries.

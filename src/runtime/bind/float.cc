@@ -36,8 +36,7 @@ bool check_binary(const StepCheck& check) {
 qplan_status bind_binary(const StepView& step, bool checked, FloatBinaryArgs& args, Error* error) {
   const StepCheck check(step, "float_binary", error);
   if (checked && !check_binary(check)) return check.status();
-  if (!make_broadcast(shape_of(step.input(0)), shape_of(step.input(1)), shape_of(step.output(0)),
-                      &args.broadcast)) {
+  if (!make_broadcast(step, &args.broadcast)) {
     check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
     return check.status();
   }

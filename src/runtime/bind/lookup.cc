@@ -10,7 +10,8 @@ namespace qplan {
 
 namespace {
 
-bool check_lut8(const StepCheck& check, const StepView& step) {
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_lut8(const StepCheck& check, const StepView& step) {
   if (!check.arity(2, 1) || !check.params(format::KernelParams_Lut8Params)) return false;
   Shape input;
   Shape output;
@@ -28,7 +29,7 @@ qplan_status bind_lut8(const StepView& step, bool checked, Lut8Args& args, Error
   args.input = static_cast<const uint8_t*>(step.input_data(0));
   args.table = static_cast<const uint8_t*>(step.input_data(1));
   args.output = static_cast<uint8_t*>(step.output_data(0));
-  args.elements = shape_of(step.input(0)).elements();
+  args.elements = elements_of(step, step.inputs()->Get(0));
   return QPLAN_OK;
 }
 
@@ -36,14 +37,14 @@ bool lut8_in_place(const StepView&, uint32_t, uint32_t input) { return input == 
 
 // Rows of images, which are one axis of elements.
 bool accepts_lut8_rows(const StepView& step, uint32_t input) {
-  return input == 0 && shape_of(step.output(0)).rank == 4;
+  return input == 0 && step.rank(step.outputs()->Get(0)) == 4;
 }
 
 RowWindow lut8_row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
 void cut_lut8_rows(const StepView& step, const CutRows& rows, void* storage) {
   Lut8Args& args = *static_cast<Lut8Args*>(storage);
-  const Shape shape = shape_of(step.output(0));
+  const Extents shape = extents_of(step, step.outputs()->Get(0));
   args.input = static_cast<const uint8_t*>(rows.from);
   args.output = static_cast<uint8_t*>(rows.to);
   args.elements = uint64_t{rows.output.end - rows.output.begin} * shape[2] * shape[3];

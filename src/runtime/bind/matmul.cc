@@ -142,10 +142,13 @@ namespace {
 // This and float_batch_matmul have tensors whose last two axes are matrices.
 
 // The leading axes of a tensor of matrices.
-Shape batches_of(const Shape& shape) {
-  Shape batches = shape;
-  batches.rank -= 2;
-  return batches;
+Extents batches_of(const StepView& step, uint32_t tensor) {
+  return {step.extents(tensor), step.rank(tensor) - 2};
+}
+bool broadcast_batches(const StepView& step, Broadcast* broadcast) {
+  const auto* inputs = step.inputs();
+  return make_broadcast(batches_of(step, inputs->Get(0)), batches_of(step, inputs->Get(1)),
+                        batches_of(step, step.outputs()->Get(0)), broadcast);
 }
 
 // Whether the matrices of a and b make those of the output, which are few enough to count.
@@ -187,8 +190,9 @@ bool check_batch_matmul(const StepCheck& check, const StepView& step) {
 qplan_status bind_batch_matmul(const StepView& step, bool checked, BatchMatmulArgs& args, Error* error) {
   const StepCheck check(step, "batch_matmul", error);
   if (checked && !check_batch_matmul(check, step)) return check.status();
-  const Shape a = shape_of(step.input(0)), b = shape_of(step.input(1)), output = shape_of(step.output(0));
-  if (!make_broadcast(batches_of(a), batches_of(b), batches_of(output), &args.batches)) {
+  const Extents a = extents_of(step, step.inputs()->Get(0));
+  const Extents output = extents_of(step, step.outputs()->Get(0));
+  if (!broadcast_batches(step, &args.batches)) {
     check.fail_output(0, "output") << "does not have the leading axes that the inputs broadcast to";
     return check.status();
   }
@@ -253,8 +257,9 @@ qplan_status bind_float_batch_matmul(const StepView& step, bool checked, FloatBa
                                      Error* error) {
   const StepCheck check(step, "float_batch_matmul", error);
   if (checked && !check_float_batch_matmul(check)) return check.status();
-  const Shape a = shape_of(step.input(0)), b = shape_of(step.input(1)), output = shape_of(step.output(0));
-  if (!make_broadcast(batches_of(a), batches_of(b), batches_of(output), &args.batches)) {
+  const Extents a = extents_of(step, step.inputs()->Get(0));
+  const Extents output = extents_of(step, step.outputs()->Get(0));
+  if (!broadcast_batches(step, &args.batches)) {
     check.fail_output(0, "output") << "does not have the leading axes that the inputs broadcast to";
     return check.status();
   }

@@ -262,7 +262,8 @@ constexpr KernelFamily kPadFamilyReference = kPadFamily;
 
 namespace {
 
-bool check_transpose(const StepCheck& check, const StepView& step) {
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_transpose(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_TransposeParams)) return false;
   Shape input;
   Shape output;
@@ -294,29 +295,26 @@ bool check_transpose(const StepCheck& check, const StepView& step) {
 qplan_status bind_transpose(const StepView& step, bool checked, TransposeArgs& args, Error* error) {
   const StepCheck check(step, "transpose", error);
   if (checked && !check_transpose(check, step)) return check.status();
-  const Shape input = shape_of(step.input(0));
+  const uint32_t from = step.inputs()->Get(0);
+  const Extents input = extents_of(step, from);
   args.input = step.input_data(0);
   args.output = step.output_data(0);
-  args.element_bytes = dtype_bytes(step.input(0).dtype);
-  args.elements = input.elements();
-  uint64_t strides[format::kMaxRank];
-  uint64_t stride = 1;
-  for (uint32_t axis = input.rank; axis-- > 0;) {
-    strides[axis] = stride;
-    stride *= input[axis];
-  }
+  args.element_bytes = dtype_bytes(step.dtype(from));
+  args.elements = elements_of(step, from);
   const auto* permutation = check.params_as<format::TransposeParams>().permutation();
   args.rank = 0;
   for (uint32_t i = 0; i < input.rank; ++i) {
     const uint32_t axis = permutation->Get(i);
     const uint64_t extent = input[axis];
     if (extent == 1) continue;
-    if (args.rank > 0 && args.input_strides[args.rank - 1] == extent * strides[axis]) {
+    uint64_t stride = 1;
+    for (uint32_t inner = axis + 1; inner < input.rank; ++inner) stride *= input[inner];
+    if (args.rank > 0 && args.input_strides[args.rank - 1] == extent * stride) {
       args.extents[args.rank - 1] *= extent;
-      args.input_strides[args.rank - 1] = strides[axis];
+      args.input_strides[args.rank - 1] = stride;
     } else {
       args.extents[args.rank] = extent;
-      args.input_strides[args.rank] = strides[axis];
+      args.input_strides[args.rank] = stride;
       ++args.rank;
     }
   }
@@ -328,7 +326,7 @@ qplan_status bind_transpose(const StepView& step, bool checked, TransposeArgs& a
 bool accepts_transpose_rows(const StepView& step, uint32_t input) {
   const auto* permutation = step.step->params_as_TransposeParams()->permutation();
   return input == 0 && permutation != nullptr && permutation->size() == 4 &&
-         dtype_bytes(step.input(0).dtype) == 1 && permutation->Get(0) == 0 && permutation->Get(1) == 2 &&
+         dtype_bytes(step.input_dtype(0)) == 1 && permutation->Get(0) == 0 && permutation->Get(1) == 2 &&
          permutation->Get(2) == 3;
 }
 
@@ -338,7 +336,7 @@ RowWindow transpose_row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
 void cut_transpose_rows(const StepView& step, const CutRows& rows, void* storage) {
   TransposeArgs& args = *static_cast<TransposeArgs*>(storage);
-  const Shape shape = shape_of(step.output(0));
+  const Extents shape = extents_of(step, step.outputs()->Get(0));
   const uint64_t pixels = uint64_t{rows.output.end - rows.output.begin} * shape[2];
   args.input = rows.from;
   args.output = rows.to;

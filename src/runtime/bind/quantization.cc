@@ -18,7 +18,8 @@ static_assert(static_cast<int>(QuantizeRounding::kDivAway) == format::QuantizeRu
                   static_cast<int>(QuantizeRounding::kMulEven) == format::QuantizeRule_MUL_EVEN,
               "the plan's numbers");
 
-bool check_quantize(const StepCheck& check, const StepView& step) {
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_quantize(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_QuantizeParams)) return false;
   Shape input;
   Shape output;
@@ -41,20 +42,24 @@ bool check_quantize(const StepCheck& check, const StepView& step) {
   return check.in_dtype("zero_point", params.zero_point(), step.output(0).dtype);
 }
 
+bool reads_planes(const StepView& step) {
+  return moves_channels(extents_of(step, step.inputs()->Get(0)), extents_of(step, step.outputs()->Get(0)));
+}
+
 qplan_status bind_quantize(const StepView& step, bool checked, QuantizeArgs& args, Error* error) {
   const StepCheck check(step, "quantize", error);
   if (checked && !check_quantize(check, step)) return check.status();
   const format::QuantizeParams& params = check.params_as<format::QuantizeParams>();
-  args.dtype = step.output(0).dtype;
+  args.dtype = step.output_dtype(0);
   args.rule = static_cast<QuantizeRounding>(params.rule());
   args.input = static_cast<const float*>(step.input_data(0));
   args.output = step.output_data(0);
-  const Shape input = shape_of(step.input(0));
-  args.elements = input.elements();
+  args.elements = elements_of(step, step.inputs()->Get(0));
   args.scale = params.scale();
   args.zero_point = params.zero_point();
   // With one channel, or one pixel, the order stays.
-  if (moves_channels(input, shape_of(step.output(0)))) {
+  if (reads_planes(step)) {
+    const Extents input = extents_of(step, step.inputs()->Get(0));
     args.channels = input[1];
     args.plane_stride = args.elements / input[0] / input[1];
   }
@@ -63,18 +68,14 @@ qplan_status bind_quantize(const StepView& step, bool checked, QuantizeArgs& arg
 
 // Rows of images: one axis of elements, or parts of planes.
 bool accepts_rows(const StepView& step, uint32_t input) {
-  return input == 0 && shape_of(step.output(0)).rank == 4;
-}
-
-bool reads_planes(const StepView& step) {
-  return moves_channels(shape_of(step.input(0)), shape_of(step.output(0)));
+  return input == 0 && step.rank(step.outputs()->Get(0)) == 4;
 }
 
 RowWindow row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }
 
 void cut_rows(const StepView& step, const CutRows& rows, void* storage) {
   QuantizeArgs& args = *static_cast<QuantizeArgs*>(storage);
-  const Shape shape = shape_of(step.output(0));
+  const Extents shape = extents_of(step, step.outputs()->Get(0));
   args.input = static_cast<const float*>(rows.from);
   args.output = rows.to;
   args.elements = uint64_t{rows.output.end - rows.output.begin} * shape[2] * shape[3];

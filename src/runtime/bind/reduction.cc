@@ -114,7 +114,8 @@ constexpr KernelFamily kReduceProdFamilyReference = kReduceProdFamily;
 
 namespace {
 
-bool check_arg_max(const StepCheck& check, uint32_t dtypes) {
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_arg_max(const StepCheck& check, uint32_t dtypes) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_ArgMaxParams)) return false;
   Shape input;
   Shape output;
@@ -137,14 +138,15 @@ qplan_status bind_arg_max(const StepView& step, bool checked, ArgMaxArgs& args, 
   if (checked && !check_arg_max(check, dtypes)) return check.status();
   args.is_minimum = kIsMinimum;
   const uint32_t axis = check.params_as<format::ArgMaxParams>().axis();
-  const Shape input = shape_of(step.input(0));
-  args.input_dtype = step.input(0).dtype;
-  args.output_dtype = step.output(0).dtype;
+  const uint32_t from = step.inputs()->Get(0);
+  const Extents input = extents_of(step, from);
+  args.input_dtype = step.dtype(from);
+  args.output_dtype = step.output_dtype(0);
   args.input = step.input_data(0);
   args.output = step.output_data(0);
   args.outer = axis_rows(input, axis);
   args.extent = input[axis];
-  args.inner = input.elements() / args.outer / args.extent;
+  args.inner = elements_of(step, from) / args.outer / args.extent;
   return QPLAN_OK;
 }
 
@@ -154,7 +156,8 @@ uint64_t arg_max_work(const ArgMaxArgs& args) {
 
 // Along the channels of images; the output may have an axis of one in their place.
 bool accepts_arg_max_rows(const StepView& step, uint32_t input) {
-  return input == 0 && step.input(0).rank == 4 && step.step->params_as_ArgMaxParams()->axis() == 3;
+  return input == 0 && step.rank(step.inputs()->Get(0)) == 4 &&
+         step.step->params_as_ArgMaxParams()->axis() == 3;
 }
 
 RowWindow arg_max_row_window(const void*) { return {1, 0, 1, UINT32_MAX}; }

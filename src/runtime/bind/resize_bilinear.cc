@@ -10,7 +10,8 @@ static_assert(static_cast<int>(ResizeRounding::kFloat) == format::ResizeRule_TFL
                   static_cast<int>(ResizeRounding::kInteger) == format::ResizeRule_TFL_INTEGER,
               "the plan's numbers");
 
-bool check_step(const StepCheck& check, const StepView& step) {
+// A function of its own, whose stack is free while arguments are filled.
+__attribute__((noinline)) bool check_step(const StepCheck& check, const StepView& step) {
   if (!check.arity(1, 1) || !check.params(format::KernelParams_ResizeBilinearParams)) return false;
   const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
   if (params.rule() > format::ResizeRule_MAX) {
@@ -42,9 +43,9 @@ qplan_status bind(const StepView& step, bool checked, ResizeBilinearArgs& args, 
   const StepCheck check(step, "resize_bilinear", error);
   if (checked && !check_step(check, step)) return check.status();
   const format::ResizeBilinearParams& params = check.params_as<format::ResizeBilinearParams>();
-  const Shape input = shape_of(step.input(0));
-  const Shape output = shape_of(step.output(0));
-  args.dtype = step.input(0).dtype;
+  const Extents input = extents_of(step, step.inputs()->Get(0));
+  const Extents output = extents_of(step, step.outputs()->Get(0));
+  args.dtype = step.input_dtype(0);
   args.rule = static_cast<ResizeRounding>(params.rule());
   args.align_corners = params.align_corners();
   args.half_pixel_centers = params.half_pixel_centers();

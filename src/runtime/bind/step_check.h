@@ -35,6 +35,24 @@ inline bool operator==(const Shape& a, const Shape& b) {
 }
 inline bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 
+// A tensor's extents where the plan has them: copies would take much of the stack of a run on small
+// processors.
+struct Extents {
+  const int64_t* values = nullptr;  // null where the rank is 0
+  uint32_t rank = 0;
+
+  uint32_t operator[](uint32_t axis) const { return static_cast<uint32_t>(values[axis]); }
+};
+inline bool operator==(const Extents& a, const Extents& b) {
+  bool equal = a.rank == b.rank;
+  for (uint32_t i = 0; equal && i < a.rank; ++i) equal = a.values[i] == b.values[i];
+  return equal;
+}
+// Those of the tensor, of which the step's check has accepted the shape.
+inline Extents extents_of(const StepView& step, uint32_t tensor) {
+  return {step.extents(tensor), step.rank(tensor)};
+}
+
 // The shape of a tensor that StepCheck has accepted.
 Shape shape_of(const StepTensor& tensor);
 
@@ -43,6 +61,10 @@ inline uint32_t columns_of(const StepView& step, uint32_t tensor) {
   return static_cast<uint32_t>(step.extents(tensor)[step.rank(tensor) - 1]);
 }
 uint64_t rows_of(const StepView& step, uint32_t tensor);
+// The product of all extents.
+inline uint64_t elements_of(const StepView& step, uint32_t tensor) {
+  return step.rank(tensor) == 0 ? 1 : rows_of(step, tensor) * columns_of(step, tensor);
+}
 // Whether the two tensors have the same extents.
 bool have_same_shape(const StepView& step, uint32_t a, uint32_t b);
 
@@ -237,7 +259,8 @@ class StepCheck {
 // Conversions that also move the channels of images: the shapes of their tensors say so.
 
 // Whether `last` is `planes`, [n,c,...], with the channels last, [n,...,c]. Equal shapes move nothing.
-inline bool moves_channels(const Shape& planes, const Shape& last) {
+template <typename AnyShape>
+inline bool moves_channels(const AnyShape& planes, const AnyShape& last) {
   if (planes.rank < 3 || planes.rank != last.rank || planes == last) return false;
   bool moves = planes[0] == last[0] && planes[1] == last[planes.rank - 1];
   for (uint32_t i = 2; i < planes.rank; ++i) moves = moves && planes[i] == last[i - 1];

@@ -10,11 +10,12 @@
 namespace qplan::broadcast_test {
 namespace {
 
-Shape shape(std::initializer_list<uint32_t> extents) {
-  Shape result;
-  for (const uint32_t extent : extents) result.extents[result.rank++] = extent;
-  return result;
-}
+// The extents, and where they are.
+struct Held {
+  std::vector<int64_t> values;
+  operator Extents() const { return {values.data(), static_cast<uint32_t>(values.size())}; }  // NOLINT
+};
+Held shape(std::initializer_list<int64_t> extents) { return {extents}; }
 
 TEST(Broadcast, EqualShapesBecomeOneAxis) {
   Broadcast broadcast;
