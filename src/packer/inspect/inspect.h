@@ -53,6 +53,13 @@ std::vector<std::pair<std::string, std::string>> step_params(const format::Kerne
 // Why its model can share no arena with others (`qplan link`); "" where it can.
 std::string arena_refusal(const format::PlanView& view);
 
+// Bounds of the stack that a session takes below its caller's frame on processors of 32 bits. open: to open
+// the plan, and qplan_session_init. Without the application's own functions, such as hooks and operators.
+struct StackBytes {
+  uint32_t open = 0, invoke = 0;
+};
+StackBytes stack_bytes(const format::PlanView& view, const format::Function& main);
+
 // SHA-256, hexadecimal, of what is executed: format version, required features, the root and the constants.
 std::string content_digest(const format::PlanView& view);
 std::string hexadecimal(const uint8_t* bytes, size_t size);

@@ -1,12 +1,9 @@
-#include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "format/memory_layout.h"
 #include "qplan/npu_op.h"
 #include "src/base/listing.h"
 #include "src/packer/inspect/inspect.h"
-#include "src/packer/ir/cat.h"
 #include "src/packer/ir/json.h"
 #include "src/runtime/bind/family.h"
 
@@ -73,83 +70,6 @@ uint64_t total_bytes(const PlanView& view, const format::Function& function, uin
   return format::memory_layout(view.memory_counts(function, pointer_size), pointer_size, num_workers, &layout)
              ? layout.total
              : UINT64_MAX;
-}
-
-// Cores whose stacks were measured apart from the others'.
-constexpr std::string_view kMeasuredCores[] = {"cortex-m0plus", "cortex-m3",  "cortex-m4",  "cortex-m7",
-                                               "cortex-m33",    "cortex-m55", "cortex-m85", "rv32imc"};
-
-// Whether the plan's CPU is one of them.
-bool is_for_measured_core(const PlanView& view) {
-  const auto* targets = view.plan().targets();
-  for (uint32_t i = 0; i < format::count_of(targets); ++i) {
-    if (text_of(targets->Get(i)->name()) != "cpu") continue;
-    const std::string options = "," + text_of(targets->Get(i)->options()) + ",";
-    return std::ranges::any_of(kMeasuredCores, [&](std::string_view core) {
-      return options.find(cat(",arch=", core, ",")) != std::string::npos;
-    });
-  }
-  return false;
-}
-
-// Whether the step is of the kernels that integer networks mostly have, whose stack was measured with five of
-// them. Others, and those that scale in float (F32E), take a little more.
-bool is_of_measured_kernels(const format::KernelStep& step) {
-  const auto is_integer = [](const auto* params) { return params->contract() == format::Contract_TFL2; };
-  switch (step.kernel()) {
-    case kKernel_conv2d:
-    case kKernel_depthwise_conv2d:
-      return is_integer(step.params_as_Conv2dParams());
-    case kKernel_fully_connected:
-      return is_integer(step.params_as_FullyConnectedParams());
-    case kKernel_avg_pool2d:
-      return is_integer(step.params_as_Pool2dParams());
-    case kKernel_softmax:
-    case kKernel_copy:
-      return true;
-    case kKernel_chain: {
-      const auto* layers = step.params_as_CascadeParams()->layers();
-      return std::all_of(layers->begin(), layers->end(),
-                         [](const format::KernelStep* layer) { return is_of_measured_kernels(*layer); });
-    }
-    default:
-      return false;
-  }
-}
-
-// The same of sums, which were measured as steps of their own, and not as layers of a cascade.
-bool is_integer_sum(const format::KernelStep& step) {
-  return step.kernel() == kKernel_add && step.params_as_AddParams()->contract() == format::Contract_TFL2;
-}
-
-// The deepest stack of a session on a device of 32 bits, below the caller's frame: measured with a painted
-// stack (samples/firmware, GCC 12, -Os; a plan that is opened and C with the plan as an array) and rounded
-// up: of those kernels on those cores, which stay within one bound, and else the greatest of all cores and
-// models, to the next multiple of 32. tests/firmware compares it with the images of the models of
-// docs/firmware.md, on Cortex-M and RISC-V. open: with qplan_session_init. Cascades whose scratch has no
-// room for the arguments of a layer have them on the stack. Init has the arguments of a step, and
-// of a cascade's layer, on the stack where there is little memory of activations (src/runtime/prepare.cc).
-Json stack_json(const PlanView& view, const format::Function& main) {
-  bool has_cascades = false, has_args_on_stack = false, is_measured = is_for_measured_core(view);
-  for (uint32_t i = 0; i < main.num_steps(); ++i) {
-    const uint32_t index = main.first_step() + i;
-    if (view.npu_step(index) != nullptr) continue;
-    is_measured =
-        is_measured && (is_of_measured_kernels(view.step(index)) || is_integer_sum(view.step(index)));
-    if (view.step(index).kernel() != kKernel_chain) continue;
-    has_cascades = true;
-    const format::CascadeParams& cascade = *view.step(index).params_as_CascadeParams();
-    has_args_on_stack = has_args_on_stack || (!cascade.keeps_arguments() && !cascade.binds_in_scratch());
-  }
-  constexpr uint32_t kArgsBytes = 320;  // kMaxArgsBytes of 32 bits
-  const uint64_t arena_bytes = view.bank(view.main_bank()).size();
-  uint32_t open = has_cascades ? 1248 : 1152;
-  if (is_measured) open = has_cascades ? 1200 : 1024;
-  if (arena_bytes < kArgsBytes) open += kArgsBytes;
-  if (has_cascades && arena_bytes < 2 * kArgsBytes) open += kArgsBytes;
-  uint32_t invoke = is_measured ? 1000 : 1120;
-  if (has_args_on_stack) invoke = 1312;
-  return {{"32_bit", {{"open", open}, {"invoke", invoke}}}};
 }
 
 // What the function keeps between runs.
@@ -253,7 +173,8 @@ Json memory_json(const PlanView& view) {
   json["shared_arena"] = shared_json(view, main);
   const std::optional<target::TargetProfile> profile = target_profile(view);
   json["target_pointer_bits"] = profile ? Json(8 * profile->pointer_size) : Json();
-  json["stack_bytes"] = stack_json(view, main);
+  const StackBytes stack = stack_bytes(view, main);
+  json["stack_bytes"] = {{"32_bit", {{"open", stack.open}, {"invoke", stack.invoke}}}};
   return json;
 }
 
