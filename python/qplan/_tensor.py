@@ -19,7 +19,7 @@ def dl_dtype(dtype):
 
 
 class Tensor:
-    """A DLTensor over a NumPy array; both live as long as this."""
+    """A DLTensor over a NumPy array; both live as long as this, or as its struct."""
 
     def __init__(self, array):
         itemsize = array.itemsize
@@ -37,3 +37,5 @@ class Tensor:
             shape=self._shape,
             strides=self._strides,
         )
+        # Callers pass on the struct alone, and the array may be the copy above, which nobody else has.
+        self.struct._array = array

@@ -1,0 +1,58 @@
+"""Arrays that the C API cannot read where they are, or must not: strided, of other byte orders, masked."""
+
+import gc
+import unittest
+import weakref
+
+from support import numpy, qplan
+from qplan._tensor import Tensor
+from qplan.passes import any_value, op
+
+LARGE = (2900, 2900)  # float32: above 32 MB, so that memory which is freed goes back to the system
+
+
+def add_of(shape):
+    """Packs c = a + b of float32."""
+    text = "#[version = \"0.0.5\"]\ndef @main(%a: Tensor[({0}), float32], %b: Tensor[({0}), float32]) {{ add(%a, %b) }}\n"
+    return text.format(", ".join(map(str, shape))).encode()
+
+
+def record_field(shape):
+    """Ones whose strides are no multiples of their size."""
+    record = numpy.zeros(shape, numpy.dtype([("tag", "u1"), ("value", "<f4")]))
+    record["value"] = 1
+    return record["value"]
+
+
+class RecordFields(unittest.TestCase):
+    def test_a_struct_keeps_the_array_that_it_points_into(self):
+        for array in (record_field((3, 4)), numpy.ones(4, numpy.float32)):
+            tensor = Tensor(array)
+            alive, struct = weakref.ref(tensor._array), tensor.struct
+            del array, tensor
+            gc.collect()
+            self.assertIsNotNone(alive())
+            self.assertTrue(struct.data)
+
+    def test_inputs_by_name(self):
+        with qplan.Session(qplan.pack(add_of(LARGE))) as session:
+            (found,) = session.run({"a": record_field(LARGE), "b": numpy.full(LARGE, 2, numpy.float32)})
+            self.assertTrue((found == 3).all())
+
+    def test_constants_of_passes(self):
+        for array in (record_field(LARGE), numpy.full((3, 4), 1.5, numpy.float32)):
+
+            @qplan.rewrite(op("add")(any_value().as_("x"), any_value().as_("y")))
+            def subtract_one(pre, post, matches):
+                constant = post.constant(array)
+                return post.call("subtract", post[matches["x"]], constant)
+
+            shape = array.shape
+            with qplan.Session(qplan.pack(add_of(shape), passes=[subtract_one])) as session:
+                (found,) = session.run(*[numpy.full(shape, 5, numpy.float32)] * 2)
+                numpy.testing.assert_array_equal(found[0, :2], 5 - array[0, :2])
+                self.assertTrue((found == found[0, 0]).all())
+
+
+if __name__ == "__main__":
+    unittest.main()
