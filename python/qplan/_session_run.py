@@ -17,9 +17,13 @@ Inputs = Union[numpy.ndarray, Mapping[str, numpy.ndarray]]
 Outputs = Union[None, numpy.ndarray, Sequence[numpy.ndarray]]
 
 
+def _input_name(info, index):
+    return f"input {index} '{info.name}'" if info.name else f"input {index}"
+
+
 def _samples(array, info, index):
     """How many samples of an input the array holds."""
-    where = f"input {index} '{info.name}'" if info.name else f"input {index}"
+    where = _input_name(info, index)
     if array.dtype != info.dtype:
         raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
     if not info.shape or array.ndim != len(info.shape) or array.shape[1:] != info.shape[1:] or array.shape[0] % info.shape[0]:
@@ -254,6 +258,14 @@ class Running:
             self._views = (*described, (inputs, self._memory.banks))
 
     def _ordered(self, inputs):
+        """The inputs in the order of the plan. None is refused: it would be taken for an input that is bound."""
+        values = self._in_order(inputs)
+        for index, (info, value) in enumerate(zip(self._plan.inputs, values)):
+            if value is None:
+                raise TypeError(f"{_input_name(info, index)} is None, expected an array")
+        return values
+
+    def _in_order(self, inputs):
         infos = self._plan.inputs
         if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping):
             named = dict(inputs[0])
@@ -271,7 +283,7 @@ class Running:
     @staticmethod
     def _input_array(info, index, value):
         array = numpy.asarray(value)
-        where = f"input {index} '{info.name}'" if info.name else f"input {index}"
+        where = _input_name(info, index)
         if array.dtype != info.dtype:
             raise Error(_capi.DTYPE_MISMATCH, f"{where}: dtype is {array.dtype}, expected {info.dtype}")
         if array.shape != info.shape:

@@ -24,6 +24,29 @@ def record_field(shape):
     return record["value"]
 
 
+class NoArray(unittest.TestCase):
+    def test_none_is_no_input(self):
+        a = numpy.ones((2, 3), numpy.float32)
+        with qplan.Session(qplan.pack(add_of(a.shape))) as session:
+            session.run(5 * a, 7 * a)
+            calls = [
+                lambda: session.run(None, a),
+                lambda: session.run(a, None),
+                lambda: session.run({"a": None, "b": a}),
+                lambda: session.run_batch(None, a),
+                lambda: session.run(None, a, tensors=all),
+            ]
+            for call in calls:
+                with self.assertRaisesRegex(TypeError, "input [01] '[ab]' is None, expected an array"):
+                    call()
+            bound = session.plan.inputs[0].empty()
+            bound[...] = 3
+            session.bind("input", 0, bound)
+            with self.assertRaisesRegex(TypeError, "input 0 'a' is None"):
+                session.run(None, a)
+            numpy.testing.assert_array_equal(session.run(bound, a)[0], bound + a)
+
+
 class RecordFields(unittest.TestCase):
     def test_a_struct_keeps_the_array_that_it_points_into(self):
         for array in (record_field((3, 4)), numpy.ones(4, numpy.float32)):
