@@ -15,6 +15,8 @@ def dl_dtype(dtype):
     code = _DTYPE_CODES.get(dtype.kind)
     if code is None:
         raise TypeError(f"dtype {dtype} is not supported; integers and floats are")
+    if not dtype.isnative:
+        raise TypeError(f"dtype {dtype} is not of this machine's byte order; array.astype(dtype.newbyteorder('=')) is")
     return _capi.DLDataType(code, dtype.itemsize * 8, 1)
 
 

@@ -6,7 +6,7 @@ import weakref
 
 from support import numpy, qplan
 from qplan._tensor import Tensor
-from qplan.passes import any_value, op
+from qplan.passes import Pass, any_value, op
 
 LARGE = (2900, 2900)  # float32: above 32 MB, so that memory which is freed goes back to the system
 
@@ -45,6 +45,52 @@ class NoArray(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "input 0 'a' is None"):
                 session.run(None, a)
             numpy.testing.assert_array_equal(session.run(bound, a)[0], bound + a)
+
+
+class OtherByteOrders(unittest.TestCase):
+    """The bytes of these would be read as those of other numbers."""
+
+    def setUp(self):
+        text = "def @main(%a: Tensor[(4), {0}], %b: Tensor[(4), {0}]) {{ {1} }}"
+        add16 = "qnn.add(%a, %b, 1f, 0, 1f, 0, 1f, 0)"
+        self.models = {
+            ">f4": text.format("float32", "add(%a, %b)").encode(),
+            ">i2": text.format("int16", add16).encode(),
+        }
+
+    def test_are_refused_by_sessions(self):
+        for dtype, model in self.models.items():
+            with qplan.Session(qplan.pack(model)) as session:
+                array = session.plan.inputs[0].empty().view(dtype)
+                array[...] = 1
+                out = session.plan.outputs[0].empty().view(dtype)
+                for call in (lambda: session.run(array, array), lambda: session.run_batch(array, array)):
+                    with self.assertRaisesRegex(qplan.Error, f"dtype is {dtype}"):
+                        call()
+                native = array.astype(array.dtype.newbyteorder("="))
+                for call in (session.run, session.run_batch):
+                    with self.assertRaisesRegex(qplan.Error, f"dtype is {dtype}"):
+                        call(native, native, out=out)
+                for direction, other in (("input", array), ("output", out)):
+                    with self.assertRaisesRegex(TypeError, f"dtype {dtype} is not of this machine's byte order"):
+                        session.bind(direction, 0, other)
+                numpy.testing.assert_array_equal(session.run(native, native)[0], native + native)
+                with self.assertRaisesRegex(TypeError, "byte order"):
+                    session.buffer((4,), dtype)
+
+    def test_are_refused_by_the_packer(self):
+        for dtype, model in self.models.items():
+            array = numpy.ones(4, dtype)
+            with self.assertRaisesRegex(TypeError, "byte order"):
+                qplan.pack(model, bindings={"b": array})
+            with self.assertRaisesRegex(TypeError, "byte order"):
+                qplan.pack(model, input_types={"b": ((4,), dtype)})
+
+            of_array = Pass("of_array", run=lambda pre, post: post.constant(array))
+            with self.assertRaises(qplan.Error) as caught:
+                qplan.pack(model, passes=[of_array])
+            self.assertIsInstance(caught.exception.__cause__, TypeError)
+            self.assertIn("byte order", str(caught.exception.__cause__))
 
 
 class RecordFields(unittest.TestCase):
