@@ -160,9 +160,21 @@ class Running:
             else:
                 self._check(lib.qplan_session_write(session, index, Tensor(array).struct))
         self._check(lib.qplan_session_invoke(session))
-        for index, output in enumerate(outputs):
-            self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
+        # An array of out may lie where the session has an output that is read after it.
+        results = [self._output_memory(info, i) for i, info in enumerate(self._plan.outputs)]
+        for index, (output, result) in enumerate(zip(outputs, _apart(results, outputs))):
+            if result is None:
+                self._check(lib.qplan_session_read(session, index, Tensor(output).struct))
+            else:
+                output[...] = result  # NumPy minds the overlap
         return outputs
+
+    def _output_memory(self, info, index):
+        """The array that an output is in after a run; None where it is in a Buffer or a constant."""
+        bound = self._buffers.bound.get((_capi.OUTPUT, index))
+        if isinstance(bound, numpy.ndarray):
+            return bound[...]  # a view, since an array that owns its memory looks to _apart like one of the caller's
+        return self._memory.view(info, _capi.OUTPUT, index)
 
     def run_batch(self, *inputs: Inputs, out: Outputs = None) -> Tuple[numpy.ndarray, ...]:
         """One inference for each sample, by a loop in C: the outputs as a tuple of arrays.
@@ -223,6 +235,11 @@ class Running:
                 raise Error(_capi.SHAPE_MISMATCH, f"out: output {index}: shape is {array.shape}, expected {shape}")
             if not array.flags.writeable or any(step % array.itemsize for step in array.strides):
                 raise Error(_capi.INVALID_ARGUMENT, f"out: output {index}: the array is read-only or of a record")
+            if array.size and any(step == 0 and extent > 1 for step, extent in zip(array.strides, array.shape)):
+                raise Error(_capi.INVALID_ARGUMENT, f"out: output {index}: elements share a place in the array")
+            for other in range(index):
+                if numpy.may_share_memory(array, arrays[other], max_work=1000):  # views of one array may interleave
+                    raise Error(_capi.INVALID_ARGUMENT, f"out: outputs {other} and {index} overlap")
         return arrays
 
     @property

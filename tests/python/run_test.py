@@ -176,6 +176,46 @@ def @main(%a: Tensor[(4), int8], %b: Tensor[(4), int8]) {
             found = session.run(self.a, self.b, out=outputs[::-1])
             self.check(found, self.a, self.b)
 
+    def test_outputs_in_another_order_by_name_and_backwards(self):
+        names = [info.name for info in self.plan.inputs]
+        runs = (
+            lambda s, **out: s.run(self.a, self.b, **out),
+            lambda s, **out: s.run(dict(zip(names, (self.a, self.b))), **out),
+        )
+        for run in runs:
+            session, _ = self.session()
+            with session:
+                first, second = [tensor.array for tensor in session.outputs]
+                self.check(run(session, out=(second, first)), self.a, self.b)
+                self.check(run(session, out=(first[::-1], second[::-1])), self.a, self.b)
+
+    def test_bound_outputs_in_another_order(self):
+        session, _ = self.session()
+        with session:
+            # Arrays that own their memory, as those that NumPy makes: views of others have a base.
+            made = [numpy.zeros(4, numpy.int8) for _ in range(200)]
+            bound = [array for array in made if array.ctypes.data % self.plan.outputs[0].alignment == 0][:2]
+            for index, array in enumerate(bound):
+                session.bind("output", index, array)
+            self.check(session.run(self.a, self.b, out=bound[::-1]), self.a, self.b)
+            self.check(session.run(self.a, self.b, out=[array[::-1] for array in bound]), self.a, self.b)
+
+    def test_arrays_for_outputs_that_overlap_are_refused(self):
+        names = [info.name for info in self.plan.inputs]
+        whole = numpy.zeros((4, 2), numpy.int8)
+        same, wide = whole[:, 0], numpy.zeros(6, numpy.int8)
+        broadcast = numpy.lib.stride_tricks.as_strided(numpy.zeros(1, numpy.int8), (4,), (0,))
+        session, _ = self.session()
+        with session:
+            for inputs in ((self.a, self.b), (dict(zip(names, (self.a, self.b))),)):
+                for out in ((same, same), (wide[:4], wide[2:]), (wide[3::-1], wide[2:])):
+                    with self.assertRaisesRegex(qplan.Error, "out: outputs 0 and 1 overlap") as caught:
+                        session.run(*inputs, out=out)
+                    self.assertEqual(caught.exception.status_name, "QPLAN_INVALID_ARGUMENT")
+                with self.assertRaisesRegex(qplan.Error, "out: output 1: elements share a place"):
+                    session.run(*inputs, out=(same, broadcast))
+                self.check(session.run(*inputs, out=(whole[:, 0], whole[:, 1])), self.a, self.b)
+
     def test_arrays_in_order_are_read_where_they_are(self):
         session, (x, y) = self.session()
         with session:
