@@ -4,10 +4,15 @@ import ctypes
 import numbers
 
 from . import _capi
+from ._errors import whole
 
 
 def _is_int(value):
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _int64(name, value):
+    return whole(f"attribute '{name}'", value, -(2**63), 2**63 - 1)
 
 
 def c_attr(name, value):
@@ -16,16 +21,16 @@ def c_attr(name, value):
     if isinstance(value, bool):
         attr.kind, attr.integer = _capi.ATTR_BOOL, int(value)
     elif _is_int(value):
-        attr.kind, attr.integer = _capi.ATTR_INT, int(value)
+        attr.kind, attr.integer = _capi.ATTR_INT, _int64(name, value)
     elif isinstance(value, numbers.Real):
         attr.kind, attr.number = _capi.ATTR_FLOAT, float(value)
     elif isinstance(value, str):
         attr.kind, attr.text = _capi.ATTR_STRING, value.encode()
     elif isinstance(value, (list, tuple)) and all(_is_int(item) for item in value):
         attr.kind, attr.count = _capi.ATTR_INTS, len(value)
-        attr.ints = (ctypes.c_int64 * len(value))(*value)
+        attr.ints = (ctypes.c_int64 * len(value))(*(_int64(name, item) for item in value))
     elif isinstance(value, (list, tuple)) and all(isinstance(item, (list, tuple)) for item in value):
-        flat = [int(item) for row in value for item in row]
+        flat = [_int64(name, item) for row in value for item in row]
         attr.kind, attr.count = _capi.ATTR_INT_LISTS, len(value)
         attr.ints = (ctypes.c_int64 * len(flat))(*flat)
         attr.list_sizes = (ctypes.c_uint32 * len(value))(*(len(row) for row in value))

@@ -8,7 +8,7 @@ import weakref
 import numpy
 
 from . import _capi
-from ._errors import Error, check
+from ._errors import Error, check, whole
 from ._library import library
 from ._tensor import dl_dtype
 
@@ -53,7 +53,7 @@ class Device:
         error = _capi.Error()
         check(
             lib.qplan_host_device_open(
-                driver._driver, index, options.encode(), ctypes.byref(self._platform), ctypes.byref(self._device), error
+                driver._driver, whole("index", index, 0, 2**32 - 1), options.encode(), ctypes.byref(self._platform), ctypes.byref(self._device), error
             ),
             error,
         )
@@ -95,7 +95,9 @@ class Buffer:
 
     def __init__(self, session, device_index, shape, dtype):
         dtype = numpy.dtype(dtype)
-        extents = (ctypes.c_int64 * len(shape))(*shape)
+        whole("device", device_index, 0, 2**32 - 1)
+        checked = [whole(f"extent {axis}", extent, 0, 2**63 - 1) for axis, extent in enumerate(shape)]
+        extents = (ctypes.c_int64 * len(shape))(*checked)
         tensor = _capi.DLTensor(ndim=len(shape), dtype=dl_dtype(dtype), shape=extents)
         self.shape = tuple(shape)
         self.dtype = dtype

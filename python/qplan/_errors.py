@@ -1,5 +1,7 @@
 """The one exception of this package."""
 
+import numbers
+
 from . import _capi
 from ._library import library
 
@@ -30,3 +32,10 @@ def check(status, error=None, text=""):
     if error is None:
         raise Error(status, text)
     raise Error(status, text or error.text.decode("utf-8", "replace"), error.step, error.tensor)
+
+
+def whole(name, value, least, most):
+    """The value as an int; Error unless it is a whole number in the range. ctypes would drop the bits that do not fit."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+        raise Error(_capi.INVALID_ARGUMENT, f"{name} is {value!r}, expected a number from {least} to {most}")
+    return int(value)

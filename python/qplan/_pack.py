@@ -12,7 +12,7 @@ import numpy
 
 from . import _capi
 from ._callbacks import cancelled, keeping, raising
-from ._errors import check
+from ._errors import check, whole
 from ._library import library
 from ._options import PathLike
 from ._plan import Plan, load_custom_operators
@@ -50,13 +50,19 @@ def _choice(name, value, choices):
     return choices[value]
 
 
+def _number(name, value, most):
+    """An option from 0 to most; None is 0."""
+    return 0 if value is None else whole(name, value, 0, most)
+
+
 def _named_types(types):
     """An array of qplan_named_type, and what it points to. types: {name: shape} or {name: (shape, dtype)}."""
     structs, kept = [], []
     for name, value in types.items():
-        whole = len(value) == 2 and not isinstance(value[0], numbers.Integral)  # a shape and a dtype
-        shape, dtype = value if whole else (value, numpy.float32)
-        extents = (ctypes.c_int64 * len(shape))(*shape)
+        has_dtype = len(value) == 2 and not isinstance(value[0], numbers.Integral)  # a shape and a dtype
+        shape, dtype = value if has_dtype else (value, numpy.float32)
+        checked = [whole(f"input_types: extent {i} of {name!r}", extent, 0, 2**63 - 1) for i, extent in enumerate(shape)]
+        extents = (ctypes.c_int64 * len(shape))(*checked)
         kept.append(extents)
         structs.append(_capi.NamedType(name.encode(), dl_dtype(dtype), len(shape), extents))
     return (_capi.NamedType * len(structs))(*structs), kept
@@ -119,7 +125,7 @@ class _Call:
         self.options = _capi.PackOptions(
             custom_operators=operators,
             num_custom_operators=num_operators,
-            strip_names=int(strip_names),
+            strip_names=int(bool(strip_names)),
             target=target.encode(),
             dump_after=_text(dump_after),
             log_level=_log_level(),
@@ -129,7 +135,7 @@ class _Call:
             contract=_text(contract),
             io=_text(io),
             io_layout=_text(io_layout),
-            keep_float=int(keep_float),
+            keep_float=int(bool(keep_float)),
             num_skip=len(names),
             skip=(ctypes.c_char_p * len(names))(*names),
             bindings=tensors,
@@ -137,8 +143,8 @@ class _Call:
             num_input_types=len(types),
             input_types=types,
             synthesize_constants=int(synthesize_constants is not None),
-            canonical_body=int(body),
-            synthesize_seed=synthesize_constants or 0,
+            canonical_body=int(bool(body)),
+            synthesize_seed=_number("synthesize_constants", synthesize_constants, 2**64 - 1),
             why_not=_text(why_not),
             placement=_choice("placement", placement, {"soft": 0, "strict": 1}),
             pins=(ctypes.c_char_p * len(pinned))(*pinned),
@@ -150,10 +156,10 @@ class _Call:
             num_target_libs=len(libraries),
             summary=_capi.SummaryFunction(keeping(self._on_summary)),
             tuning_file=None if tuning is None else os.fsencode(tuning),
-            tuning_threads=tuning_threads,
+            tuning_threads=_number("tuning_threads", tuning_threads, 2**32 - 1),
             fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2, "memory": 3}),
-            max_ram=max_ram or 0,
-            self_checks=self_check,
+            max_ram=_number("max_ram", max_ram, 2**64 - 1),
+            self_checks=_number("self_check", self_check, 64),
             prefer=_choice("prefer", prefer, {None: 0, "npu": 1, "latency": 2, "energy": 3}),
             cancelled=_capi.CancelledFunction(cancelled),
         )

@@ -2,6 +2,7 @@
 
 import ctypes
 import dataclasses
+import numbers
 import threading
 import warnings
 import weakref
@@ -11,7 +12,7 @@ import numpy
 
 from . import _capi
 from ._devices import Buffer, Device
-from ._errors import Error, check
+from ._errors import Error, check, whole
 from ._library import library
 from ._options import PathLike
 from ._plan import Plan, PlanSource, load_custom_operators
@@ -101,7 +102,12 @@ def _timeout_us(milliseconds, devices):
     """0 is the library's default."""
     if milliseconds is None:
         return 60_000_000 if any(device.is_simulated for device in devices) else 0
-    return int(milliseconds * 1000)
+    is_number = isinstance(milliseconds, numbers.Real) and not isinstance(milliseconds, bool)
+    # Compared as written: NaN is in no range, and the number of microseconds has 32 bits.
+    if not is_number or not 0.001 <= milliseconds < 2**32 / 1000:
+        text = f"npu_timeout_ms is {milliseconds!r}, expected None or a number from 0.001 to {(2**32 - 1) / 1000}"
+        raise Error(_capi.INVALID_ARGUMENT, text)
+    return min(max(int(milliseconds * 1000), 1), 2**32 - 1)
 
 
 class Session(Running):
@@ -275,6 +281,7 @@ class Session(Running):
     def recover_device(self, index: int = 0) -> None:
         """Resets a device that failed too often and gives it jobs again."""
         with self._lock:
+            index = whole("index", index, 0, 2**32 - 1)
             self._check(library().qplan_session_recover_device(self._handle(), index))
 
     def buffer(self, shape: Sequence[int], dtype: Any, device: int = 0) -> Buffer:
@@ -294,7 +301,7 @@ class Session(Running):
         directions = {"input": _capi.INPUT, "output": _capi.OUTPUT}
         if direction not in directions:
             raise Error(_capi.INVALID_ARGUMENT, f"direction is {direction!r}, expected 'input' or 'output'")
-        key = (directions[direction], index)
+        key = (directions[direction], whole("index", index, 0, 2**32 - 1))
         with self._lock:
             if memory is None:
                 self._check(library().qplan_session_bind(self._handle(), *key, None))

@@ -18,6 +18,7 @@ import ctypes
 
 from . import _capi
 from ._callbacks import guarded
+from ._errors import whole
 from ._patterns import Pattern, any_value, commutative, constant, dominates, op, optional, param
 from ._views import Matches, Post, PostValue, Pre, PreNode, PreValue
 
@@ -52,7 +53,11 @@ class Rewrite:
         self.name, self.pattern, self.build = name, pattern, build
         self._build = _capi.BuildFunction(self._call_build)
         self._c = _capi.UserRewrite(
-            benefit=benefit, name=name.encode(), pattern=pattern._handle, user=None, build=self._build
+            benefit=whole("benefit", benefit, -(2**31), 2**31 - 1),
+            name=name.encode(),
+            pattern=pattern._handle,
+            user=None,
+            build=self._build,
         )
 
     def __call__(self, pre, post, matches):

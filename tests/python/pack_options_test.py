@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 from support import DIGITS, numpy, qplan
+from qplan._attrs import c_attr
 
 LAYER = b"""\
 %0 = qnn.quantize(%input, 0.5f, 3, out_dtype="uint8", axis=1);
@@ -46,6 +47,28 @@ class Options(unittest.TestCase):
         plans = [bytes(qplan.pack(LAYER, input_types=SHAPE, synthesize_constants=seed)) for seed in (0, 0, 1)]
         self.assertEqual(plans[0], plans[1])
         self.assertNotEqual(plans[0], plans[2])
+
+    def test_numbers_that_c_would_wrap_are_refused(self):
+        cases = [
+            ("max_ram", (2**64 + 1000000, -1, 1.5, True)),
+            ("self_check", (2**32 + 1, 65, -1, 1.5, True)),
+            ("tuning_threads", (2**32 + 1, -1)),
+            ("synthesize_constants", (2**64, -1, True)),
+        ]
+        for name, values in cases:
+            for value in values:
+                with self.assertRaisesRegex(qplan.Error, f"{name} is .*, expected a number from 0 to") as raised:
+                    qplan.pack(DIGITS, **{name: value})
+                self.assertEqual(raised.exception.status_name, "QPLAN_INVALID_ARGUMENT")
+        for value in (2**63, [1, -(2**63) - 1], [[2**64]]):
+            with self.assertRaisesRegex(qplan.Error, "attribute 'axis' is"):
+                c_attr("axis", value)
+        self.assertEqual(c_attr("axis", -(2**63)).integer, -(2**63))
+        for name in ("strip_names", "keep_float"):
+            plans = [bytes(qplan.pack(DIGITS, **{name: value})) for value in (True, 2**32)]
+            self.assertEqual(*plans)
+        with self.assertRaisesRegex(qplan.Error, "input_types: extent 1 of 'x' is"):
+            qplan.pack(LAYER, input_types={"x": (1, 2**64 + 2, 2, 2)}, synthesize_constants=3)
 
     def test_max_ram_is_a_limit_that_names_the_largest_step(self):
         target = "cpu,arch=cortex-m4"

@@ -153,6 +153,28 @@ def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], s
         with self.assertRaisesRegex(qplan.Error, "this machine has .*reference"):
             qplan.Session(self.plan, isa="sse9")
 
+    def test_numbers_that_c_would_wrap_are_refused(self):
+        timeouts = (-1, 0, 0.0001, 4294967.2960, 4294968, 1e300, float("inf"), float("nan"), "1", True)
+        for timeout in timeouts:
+            with self.assertRaisesRegex(qplan.Error, "npu_timeout_ms is .*expected None or a number from 0.001 to") as caught:
+                qplan.Session(self.plan, npu_timeout_ms=timeout)
+            self.assertEqual(caught.exception.status_name, "QPLAN_INVALID_ARGUMENT")
+        for timeout in (None, 0.001, 1, 2.5, numpy.float32(3), 4294967.295):
+            qplan.Session(self.plan, npu_timeout_ms=timeout).close()
+        array = self.plan.inputs[0].empty()
+        with qplan.Session(self.plan) as session:
+            for index in (2**32, -(2**32), 1.0, True, None):
+                for memory in (array, None):
+                    with self.assertRaisesRegex(qplan.Error, "index is"):
+                        session.bind("input", index, memory)
+            for index in (2**32, -1):
+                with self.assertRaisesRegex(qplan.Error, "index is"):
+                    session.recover_device(index)
+                with self.assertRaisesRegex(qplan.Error, "device is"):
+                    session.buffer((1,), numpy.int8, index)
+            with self.assertRaisesRegex(qplan.Error, "extent 0 is"):
+                session.buffer((2**64 + 1,), numpy.int8)
+
     def test_outputs_are_the_callers_own(self):
         with qplan.Session(self.plan) as session:
             first = session.run(digit_input(1))[0]
