@@ -379,6 +379,8 @@ class Session(Running):
         with self._cancel_lock:
             if self._finalizer.alive:
                 check(library().qplan_session_cancel(self._session))
+            if self._observed is not None:
+                self._observed.cancel()  # run(tensors=...) runs in that session
 
     def _handle(self):
         if not self._finalizer.alive:

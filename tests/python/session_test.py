@@ -291,11 +291,14 @@ nn.max_pool2d(%x, pool_size=[1999, 63], padding=[999,31,999,31])
 
                 canceller = threading.Thread(target=cancel)
                 canceller.start()
-                with self.assertRaises(qplan.Error) as caught:
-                    session.run(array)
-                done.set()
-                canceller.join()
-                self.assertEqual(caught.exception.status_name, "QPLAN_CANCELLED")
+                try:
+                    for options in ({}, {"tensors": all}):  # the second runs in a session of its own
+                        with self.assertRaises(qplan.Error) as caught:
+                            session.run(array, **options)
+                        self.assertEqual(caught.exception.status_name, "QPLAN_CANCELLED")
+                finally:
+                    done.set()
+                    canceller.join()
                 session.close()
                 session.cancel()
 
