@@ -147,6 +147,11 @@ void forward_log(void* user, uint32_t level, const char* text) {
   attachment->before.log(attachment->before.user, level, text);
 }
 
+void forward_yield(void* user) {
+  const auto* attachment = static_cast<const Attachment*>(user);
+  attachment->before.yield(attachment->before.user);
+}
+
 qplan::host::TraceEvents::CompleteEvent event_of(const Record& record, uint64_t origin_ns) {
   qplan::host::TraceEvents::CompleteEvent event = {record.name.empty() ? record.op : record.name,
                                                    record.op,
@@ -200,6 +205,8 @@ qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform) {
   platform->step_end = step_end;
   platform->now_ns = qplan_host_now_ns;
   if (platform->log != nullptr) platform->log = forward_log;
+  // A copy from a struct that does not reach yield has none.
+  if (attachment.before.yield != nullptr) platform->yield = forward_yield;
   return QPLAN_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -167,6 +168,51 @@ TEST_F(HostTrace, KeepsWhatThePlatformHadBefore) {
   EXPECT_EQ(seen.begins, 3);
   EXPECT_EQ(seen.ends, 3);
   EXPECT_EQ(seen.logs, 1);
+  qplan_trace_destroy(trace);
+}
+
+TEST_F(HostTrace, YieldsWithThePlatformsOwnUser) {
+  for (const bool is_traced : {false, true}) {
+    for (const bool is_timed : {false, true}) {
+      SCOPED_TRACE(std::string(is_traced ? "traced " : "") + (is_timed ? "timed" : ""));
+      static const void* application;
+      static int yields;
+      application = &yields, yields = 0;
+      qplan_platform platform = {};
+      platform.struct_size = sizeof(platform);
+      platform.user = &yields;
+      platform.yield = [](void* user) { yields += user == application ? 1 : 1000; };
+      qplan_trace* trace = qplan_trace_create();
+      qplan_step_times* times = qplan_step_times_create();
+      if (is_traced) {
+        ASSERT_EQ(qplan_trace_attach(trace, &platform), QPLAN_OK);
+      }
+      if (is_timed) {
+        ASSERT_EQ(qplan_step_times_attach(times, &platform), QPLAN_OK);
+      }
+      {
+        const TestPlan plan(sequence_spec());
+        const TestSession session(plan, config_of(&platform));
+        ASSERT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+      }
+      EXPECT_EQ(yields, 3) << "one for each step, with the application's user";
+      qplan_step_times_destroy(times);
+      qplan_trace_destroy(trace);
+    }
+  }
+}
+
+TEST_F(HostTrace, WritesNothingBeyondAShorterPlatform) {
+  qplan_platform platform = {};
+  platform.struct_size = offsetof(qplan_platform, yield);
+  const auto beyond = [](void*) {};
+  platform.yield = beyond;
+  qplan_trace* trace = qplan_trace_create();
+  qplan_step_times* times = qplan_step_times_create();
+  ASSERT_EQ(qplan_trace_attach(trace, &platform), QPLAN_OK);
+  ASSERT_EQ(qplan_step_times_attach(times, &platform), QPLAN_OK);
+  EXPECT_EQ(platform.yield, static_cast<void (*)(void*)>(beyond));
+  qplan_step_times_destroy(times);
   qplan_trace_destroy(trace);
 }
 
