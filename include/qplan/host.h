@@ -43,7 +43,9 @@ QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
  * reads its outputs. inputs and outputs: a DLTensor for each of the first num_inputs inputs and num_outputs
  * outputs of the plan; other inputs keep what they hold. Its extents are the plan's, except that the first is
  * count times as much; sample i is the i-th of count equal parts. Any strides, as for qplan_session_write and
- * qplan_session_read. A network that keeps states goes on from sample to sample.
+ * qplan_session_read; an output's first axis has no stride of 0 unless count is 1. Outputs of a sample are
+ * written before the inputs of the next are read: no output may overlap another, or an input of a later
+ * sample. A network that keeps states goes on from sample to sample.
  * *num_done (may be NULL): samples whose outputs were read; it is count unless there is an error. Errors are
  * the session's (qplan_session_last_error), and QPLAN_INVALID_ARGUMENT for a batch that is not one. */
 QPLAN_API qplan_status qplan_host_run_batch(qplan_session* session, uint32_t count, const DLTensor* inputs,

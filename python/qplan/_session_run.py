@@ -201,14 +201,20 @@ class Running:
         error = _capi.Error()
         with self._lock:
             self._handle()
-            # A run may overwrite what is in the session's memory before its sample is read.
-            arrays = [array.copy() if self._memory.shares(array) else array for array in arrays]
-            given = [Tensor(array) for array in arrays], [Tensor(array) for array in outputs]
+            # A run may overwrite what is in the session's memory, or in an output, before its sample is read.
+            bound = [memory for memory in self._buffers.bound.values() if isinstance(memory, numpy.ndarray)]
+            in_session = lambda array: self._memory.shares(array) or _overlaps(array, bound)
+            arrays = [array.copy() if in_session(array) or _overlaps(array, outputs) else array for array in arrays]
+            written = [numpy.empty_like(array) if in_session(array) else array for array in outputs]
+            given = [Tensor(array) for array in arrays], [Tensor(array) for array in written]
             structs = [(_capi.DLTensor * len(tensors))(*(tensor.struct for tensor in tensors)) for tensors in given]
             status = library().qplan_host_run_batch(
                 self._handle(), counts[0], structs[0], len(given[0]), structs[1], len(given[1]), None, error
             )
             check(status, error)
+            for array, result in zip(outputs, written):
+                if array is not result:
+                    array[...] = result
         return outputs
 
     def _outputs_of(self, out, views):

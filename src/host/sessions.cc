@@ -126,6 +126,9 @@ class Samples {
     return true;
   }
 
+  // The samples of an output are written one after the other, and each needs a place of its own.
+  bool has_place_for_each(uint32_t count) const { return count <= 1 || step_bytes_ != 0; }
+
   const DLTensor* at(uint32_t i) {
     // Unsigned, and in the address: a negative stride goes down, and byte_offset cannot.
     const uint64_t offset = static_cast<uint64_t>(step_bytes_) * i;
@@ -171,6 +174,11 @@ qplan_status qplan_host_run_batch(qplan_session* session, uint32_t count, const 
         return report(
             error, QPLAN_SHAPE_MISMATCH,
             std::string("batch: ") + (is_input ? "input " : "output ") + std::to_string(index) + ": " + text);
+      }
+      if (!is_input && !samples[i].has_place_for_each(count)) {
+        return report(error, QPLAN_INVALID_ARGUMENT,
+                      "batch: output " + std::to_string(index) +
+                          ": has stride 0 along its first axis, where each sample has its own place");
       }
     }
     for (uint32_t s = 0; s < count; ++s) {

@@ -90,6 +90,32 @@ TEST(HostSession, ThreadsOfBothPoolsGiveTheSameBytes) {
   }
 }
 
+TEST(HostBatch, TakesNoOutputsInOnePlace) {
+  const TestPlan plan(sequence_spec());
+  const qplan_session_config config = config_of();
+  qplan_error error = empty_error();
+  qplan_host_session* host = nullptr;
+  ASSERT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OK) << error.text;
+  qplan_session* const session = qplan_host_session_get(host);
+  HostTensor in({2, 3, 4}, counting(24)), out({2, 3, 4}, std::vector<uint8_t>(24));
+  int64_t strides[] = {0, 4, 1};
+  out.tensor.strides = strides;
+  // With one row a sample, the session sees nothing of the stride from a sample to the next.
+  uint32_t num_done = 7;
+  EXPECT_EQ(qplan_host_run_batch(session, 1, &in.tensor, 1, &out.tensor, 1, &num_done, &error),
+            QPLAN_INVALID_ARGUMENT);
+  int64_t shape[] = {4, 3, 4};
+  out.tensor.shape = shape;
+  in.tensor.shape = shape;
+  in.tensor.strides = strides;  // inputs may be the same for all samples
+  EXPECT_EQ(qplan_host_run_batch(session, 2, &in.tensor, 1, &out.tensor, 1, &num_done, &error),
+            QPLAN_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text,
+               "batch: output 0: has stride 0 along its first axis, where each sample has its own place");
+  EXPECT_EQ(num_done, 0u);
+  qplan_host_session_destroy(host);
+}
+
 class HostTrace : public ::testing::Test {
  protected:
   void SetUp() override {

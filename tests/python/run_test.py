@@ -250,6 +250,39 @@ class Batch(unittest.TestCase):
                 numpy.testing.assert_array_equal(out, expected)
                 self.assertEqual(session.run_batch(batch[:0])[0].shape, (0, 10))
 
+    def test_outputs_where_inputs_or_outputs_are(self):
+        negative = b"def @main(%a: Tensor[(1, 8), float32]) { negative(%a) }"
+        x = numpy.arange(32, dtype=numpy.float32).reshape(4, 8)
+        with qplan.Session(qplan.pack(negative)) as session:
+            for view in (lambda y: y, lambda y: y[::-1], lambda y: y[:, ::-1]):
+                y = x.copy()
+                self.assertEqual(session.run_batch(y, out=view(y))[0].tolist(), (-x).tolist())
+                session.inputs[0].array[...] = x[1:2]
+                own = view(session.outputs[0].array)
+                self.assertIs(session.run_batch(x[:1], out=own)[0], own)
+                self.assertEqual(own.tolist(), (-x[:1]).tolist())
+            bound = session.plan.outputs[0].empty()
+            session.bind("output", 0, bound)
+            bound[...] = x[3:]
+            session.run_batch(bound, out=bound[:, ::-1])
+            self.assertEqual(bound[:, ::-1].tolist(), (-x[3:]).tolist())
+        with qplan.Session(qplan.pack(TWO)) as session:
+            first, second = (tensor.array for tensor in session.outputs)
+            inputs = numpy.arange(6, dtype=numpy.int8).reshape(2, 3), numpy.float32([[1, -2, 3, -4]])
+            session.run_batch(*inputs, out=(first[:, ::-1], second[:, ::-1]))
+            self.assertEqual(first[:, ::-1].tolist(), (2 * inputs[0]).tolist())
+            self.assertEqual(second[:, ::-1].tolist(), [[1, 0, 3, 0]])
+
+    def test_outputs_without_a_place_for_each_sample_are_refused(self):
+        batch = numpy.zeros((4, 16, 16, 1), numpy.int8)
+        row = numpy.zeros((1, 10), numpy.int8)
+        with qplan.Session(self.plan) as session:
+            with self.assertRaisesRegex(qplan.Error, "out: output 0: elements share a place") as caught:
+                session.run_batch(batch, out=numpy.lib.stride_tricks.as_strided(row, (4, 10), (0, 1)))
+            self.assertEqual(caught.exception.status_name, "QPLAN_INVALID_ARGUMENT")
+            one = numpy.lib.stride_tricks.as_strided(row, (1, 10), (0, 1))
+            numpy.testing.assert_array_equal(session.run_batch(digit_input(3), out=one)[0], digit_output(3))
+
     def test_inputs_of_several_rows(self):
         with qplan.Session(qplan.pack(TWO)) as session:
             x = numpy.arange(12, dtype=numpy.int8).reshape(4, 3)
