@@ -112,15 +112,19 @@ T sized() {
 inline void check(qplan_status status, const qplan_error& error) {
   if (status < 0) throw Error(status, error.text, error.step, error.tensor);
 }
+constexpr uint8_t kBoolCode = 6;  // kDLBool, which older dlpack.h lack
 template <typename T>
 constexpr DLDataType dtype_of() {
-  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, "elements are integers or floats");
+  static_assert(std::is_arithmetic_v<T>, "elements are integers, floats or bool");
+  static_assert(sizeof(bool) == 1, "a plan's bool is a byte");
+  if (std::is_same_v<T, bool>) return {kBoolCode, 8, 1};
   return {static_cast<uint8_t>(std::is_floating_point_v<T> ? kDLFloat
                                : std::is_signed_v<T>       ? kDLInt
                                                            : kDLUInt),
           static_cast<uint8_t>(8 * sizeof(T)), 1};
 }
 inline std::string dtype_name(DLDataType type) {
+  if (type.code == kBoolCode) return "bool";
   const char* kind = type.code == kDLInt ? "int" : type.code == kDLUInt ? "uint" : "float";
   return kind + std::to_string(type.bits);
 }

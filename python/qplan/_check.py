@@ -71,12 +71,14 @@ def _compare(isa, threads, index, found, expected):
 
 
 def random_inputs(plan: Plan, seed: int = 0) -> Tuple[numpy.ndarray, ...]:
-    """Arrays for all inputs: integers over the whole range of their dtype, floats from -1 to 1."""
+    """Arrays for all inputs: integers over the whole range of their dtype, floats from -1 to 1, booleans of both kinds."""
     generator = numpy.random.default_rng(seed)
     arrays = []
     for info in plan.inputs:
         if info.dtype.kind == "f":
             arrays.append(generator.uniform(-1, 1, info.shape).astype(info.dtype))
+        elif info.dtype.kind == "b":
+            arrays.append(generator.integers(0, 2, info.shape, numpy.uint8).astype(info.dtype))
         else:
             limits = numpy.iinfo(info.dtype)
             arrays.append(generator.integers(limits.min, limits.max, info.shape, info.dtype, endpoint=True))

@@ -66,8 +66,10 @@ class Pattern:
 
     def dtype(self, *any_of):
         """The value has one of these NumPy dtypes: "int8", numpy.float32, ..."""
-        dtypes = (_capi.DLDataType * len(any_of))(*(dl_dtype(dtype) for dtype in any_of))
-        return Pattern("qplan_pattern_dtypes", self._handle, dtypes, len(any_of))
+        found = [dl_dtype(dtype) for dtype in any_of]
+        # The functions that passes see have bool as one bit.
+        found += [_capi.DLDataType(_capi.DL_UINT, 1, 1) for dtype in found if dtype.code == _capi.DL_BOOL]
+        return Pattern("qplan_pattern_dtypes", self._handle, (_capi.DLDataType * len(found))(*found), len(found))
 
     def shape(self, *extents):
         """The value has exactly these extents."""

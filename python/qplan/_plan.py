@@ -18,6 +18,8 @@ PlanSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "Plan"
 
 _ALIGNMENT = 64  # of a plan's bytes
 _DTYPE_KINDS = {_capi.DL_INT: "i", _capi.DL_UINT: "u", _capi.DL_FLOAT: "f"}
+# A byte in plans and in DLPack; an unsigned integer of one bit, as Relay has it, in the functions that passes see.
+_BOOLS = ((_capi.DL_BOOL, 8), (_capi.DL_UINT, 1))
 
 
 def load_custom_operators(path):
@@ -73,6 +75,8 @@ class TensorInfo:
 
 
 def _numpy_dtype(dtype):
+    if (dtype.code, dtype.bits) in _BOOLS and dtype.lanes == 1:
+        return numpy.dtype(bool)
     kind = _DTYPE_KINDS.get(dtype.code)
     if kind is None or dtype.lanes != 1 or dtype.bits not in (8, 16, 32, 64):
         raise Error(_capi.DTYPE_MISMATCH, f"DLPack type (code {dtype.code}, {dtype.bits} bits) has no NumPy dtype")

@@ -6,7 +6,7 @@ import numpy
 
 from . import _capi
 
-_DTYPE_CODES = {"i": _capi.DL_INT, "u": _capi.DL_UINT, "f": _capi.DL_FLOAT}
+_DTYPE_CODES = {"i": _capi.DL_INT, "u": _capi.DL_UINT, "f": _capi.DL_FLOAT, "b": _capi.DL_BOOL}
 
 
 def dl_dtype(dtype):
@@ -14,7 +14,7 @@ def dl_dtype(dtype):
     dtype = numpy.dtype(dtype)
     code = _DTYPE_CODES.get(dtype.kind)
     if code is None:
-        raise TypeError(f"dtype {dtype} is not supported; integers and floats are")
+        raise TypeError(f"dtype {dtype} is not supported; integers, floats and bool are")
     if not dtype.isnative:
         raise TypeError(f"dtype {dtype} is not of this machine's byte order; array.astype(dtype.newbyteorder('=')) is")
     return _capi.DLDataType(code, dtype.itemsize * 8, 1)

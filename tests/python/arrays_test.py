@@ -1,4 +1,4 @@
-"""Arrays that the C API cannot read where they are, or must not: strided, of other byte orders, masked."""
+"""Arrays that the C API cannot read where they are, or must not: strided, of other byte orders, masked; and booleans."""
 
 import gc
 import unittest
@@ -91,6 +91,88 @@ class OtherByteOrders(unittest.TestCase):
                 qplan.pack(model, passes=[of_array])
             self.assertIsInstance(caught.exception.__cause__, TypeError)
             self.assertIn("byte order", str(caught.exception.__cause__))
+
+
+class Booleans(unittest.TestCase):
+    """Relay's bool, a byte that is 0 or 1, is NumPy's."""
+
+    def setUp(self):
+        generator = numpy.random.default_rng(3)
+        self.flags = generator.random((4, 37)) < 0.5
+        self.x, self.y = (generator.uniform(-1, 1, (4, 37)).astype(numpy.float32) for _ in range(2))
+
+    def pack(self, text, **options):
+        """Packs an expression of %flags, %x and %y."""
+        names = [name for name in ("flags", "x", "y") if f"%{name}" in text]
+        types = [f"%{name}: Tensor[(4, 37), {'bool' if name == 'flags' else 'float32'}]" for name in names]
+        return qplan.pack(f"def @main({', '.join(types)}) {{ {text} }}".encode(), **options)
+
+    def test_outputs(self):
+        with qplan.Session(self.pack("less(%x, %y)")) as session:
+            self.assertEqual(session.plan.outputs[0].dtype, numpy.bool_)
+            self.assertEqual(str(session.plan.outputs[0].empty().dtype), "bool")
+            out = numpy.zeros((4, 37), bool)
+            for found in (
+                session.run(self.x, self.y)[0],
+                session.run({"x": self.x, "y": self.y})[0],
+                session.run(self.x, self.y, out=out)[0],
+                session.run_batch(self.x, self.y)[0],
+                session.outputs[0].array,
+            ):
+                self.assertEqual(found.dtype, numpy.bool_)
+                numpy.testing.assert_array_equal(found, self.x < self.y)
+            with self.assertRaisesRegex(qplan.Error, "out: output 0: dtype is uint8, expected bool"):
+                session.run(self.x, self.y, out=out.view(numpy.uint8))
+
+    def test_inputs(self):
+        plan = self.pack("where(%flags, %x, %y)")
+        expected = numpy.where(self.flags, self.x, self.y)
+        with qplan.Session(plan) as session:
+            self.assertEqual(session.inputs[0].dtype, numpy.bool_)
+            for found in (
+                session.run(self.flags, self.x, self.y)[0],
+                session.run({"flags": self.flags[::-1][::-1].tolist(), "x": self.x, "y": self.y})[0],
+                session.run_batch(self.flags, self.x, self.y)[0],
+            ):
+                numpy.testing.assert_array_equal(found, expected)
+            bound = plan.inputs[0].empty()
+            bound[...] = self.flags
+            session.bind("input", 0, bound)
+            numpy.testing.assert_array_equal(session.run(bound, self.x, self.y)[0], expected)
+            with self.assertRaisesRegex(qplan.Error, "is not quantised"):
+                session.inputs[0].quantize([1.0])
+        flags = qplan.random_inputs(plan)[0]
+        self.assertEqual((flags.dtype, set(flags.ravel().tolist())), (numpy.bool_, {False, True}))
+        self.assertTrue(qplan.check(plan))
+
+    def test_tensors_inside(self):
+        with qplan.Session(self.pack('where(less(%x, %y, name="smaller"), %x, add(%y, %y))', fuse="off")) as session:
+            outputs, tensors = session.run(self.x, self.y, tensors=all)
+            (flags,) = [tensor for tensor in tensors.values() if tensor.dtype == numpy.bool_]
+            numpy.testing.assert_array_equal(flags, self.x < self.y)
+            numpy.testing.assert_array_equal(outputs[0], numpy.where(self.x < self.y, self.x, self.y + self.y))
+
+    def test_bindings_and_constants(self):
+        plan = self.pack("where(%flags, %x, %y)", bindings={"flags": self.flags})
+        expected = numpy.where(self.flags, self.x, self.y)
+        with qplan.Session(plan) as session:
+            numpy.testing.assert_array_equal(session.run(self.x, self.y)[0], expected)
+        seen = []
+
+        @qplan.rewrite(op("where")(any_value().dtype("bool").as_("flags"), any_value().as_("x"), any_value().as_("y")))
+        def with_constant(pre, post, matches):
+            seen.append(matches["flags"].dtype)
+            if matches["flags"].is_constant:
+                seen.append(matches["flags"].array)
+                return None
+            return post.call("where", post.constant(self.flags), post[matches["x"]], post[matches["y"]])
+
+        with qplan.Session(self.pack("where(%flags, %x, %y)", passes=[with_constant])) as session:
+            inputs = {"flags": ~self.flags, "x": self.x, "y": self.y}
+            names = [info.name for info in session.plan.inputs]
+            numpy.testing.assert_array_equal(session.run({name: inputs[name] for name in names})[0], expected)
+        self.assertEqual(seen[0], numpy.bool_)
+        numpy.testing.assert_array_equal(seen[-1], self.flags)
 
 
 class RecordFields(unittest.TestCase):
