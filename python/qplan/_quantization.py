@@ -26,7 +26,9 @@ def quantize(info, real):
         return numpy.asarray(real, info.dtype)
     scales, zero_points = _parameters(info)
     units = numpy.nan_to_num(numpy.asarray(real, numpy.float64) / scales, nan=0.0)
-    rounded = numpy.copysign(numpy.floor(numpy.abs(units) + 0.5), units) + zero_points
+    # Not the floor of units + 0.5: that sum is 1 for the number below 0.5, and rounds numbers above 2**52.
+    whole = numpy.trunc(units)
+    rounded = whole + numpy.copysign(numpy.abs(units - whole) >= 0.5, units) + zero_points
     limits = numpy.iinfo(info.dtype)
     return numpy.clip(rounded, limits.min, limits.max).astype(info.dtype)
 

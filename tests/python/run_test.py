@@ -362,6 +362,15 @@ class Tensors(unittest.TestCase):
         self.assertEqual(info.quantize([0.0]).dtype, numpy.int8)
         self.assertEqual(info.dequantize([3]).dtype, numpy.float32)
 
+    def test_quantize_rounds_numbers_beside_a_half(self):
+        info = qplan.TensorInfo("x", (4,), numpy.dtype(numpy.int8), 4, (1.0,), (0,), 0)
+        below = numpy.nextafter(0.5, 0)
+        self.assertEqual(info.quantize([below, -below, 0.5, -0.5]).tolist(), [0, 0, 1, -1])
+        self.assertEqual(info.quantize([1.5, -1.5, 2.5, numpy.nextafter(2.5, 0)]).tolist(), [2, -2, 3, 2])
+        wide = qplan.TensorInfo("x", (2,), numpy.dtype(numpy.int64), 16, (1.0,), (0,), 0)
+        odd = 2.0**52 + 1  # where a half cannot be added
+        self.assertEqual(wide.quantize([odd, -odd]).tolist(), [int(odd), -int(odd)])
+
     def test_quantize_along_an_axis(self):
         info = qplan.TensorInfo("x", (2, 2), numpy.dtype(numpy.uint8), 4, (1.0, 0.5), (0, 10), 1)
         self.assertEqual(info.quantize([[3, 3], [-1, -1]]).tolist(), [[3, 16], [0, 8]])
