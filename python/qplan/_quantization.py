@@ -30,7 +30,10 @@ def quantize(info, real):
     whole = numpy.trunc(units)
     rounded = whole + numpy.copysign(numpy.abs(units - whole) >= 0.5, units) + zero_points
     limits = numpy.iinfo(info.dtype)
-    return numpy.clip(rounded, limits.min, limits.max).astype(info.dtype)
+    # float64 has no 2**63 - 1, and what it rounds that to is no int64: numbers from there on are put in as integers.
+    is_above = rounded >= float(limits.max)
+    elements = numpy.where(is_above, 0.0, numpy.maximum(rounded, float(limits.min))).astype(info.dtype)
+    return numpy.where(is_above, info.dtype.type(limits.max), elements)
 
 
 def dequantize(info, elements):

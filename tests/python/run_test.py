@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import unittest
+import warnings
 
 from support import DIGITS, digit_input, digit_output, numpy, qplan
 
@@ -370,6 +371,20 @@ class Tensors(unittest.TestCase):
         wide = qplan.TensorInfo("x", (2,), numpy.dtype(numpy.int64), 16, (1.0,), (0,), 0)
         odd = 2.0**52 + 1  # where a half cannot be added
         self.assertEqual(wide.quantize([odd, -odd]).tolist(), [int(odd), -int(odd)])
+
+    def test_quantize_clamps_to_integers_that_float64_lacks(self):
+        for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+            limits = numpy.iinfo(dtype)
+            info = qplan.TensorInfo("x", (6,), numpy.dtype(dtype), 6 * limits.bits // 8, (1.0,), (0,), 0)
+            real = [1e30, -1e30, numpy.inf, -numpy.inf, numpy.nan, 2.0**limits.bits]
+            expected = [limits.max, limits.min, limits.max, limits.min, 0, limits.max]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy's of casts that overflow
+                self.assertEqual(info.quantize(real).tolist(), expected, dtype)
+                if limits.bits == 64:
+                    self.assertEqual(info.quantize([float(limits.max)] * 6).tolist(), [limits.max] * 6)
+                    largest = numpy.nextafter(float(limits.max), 0)
+                    self.assertEqual(info.quantize([largest] * 6).tolist(), [int(largest)] * 6)
 
     def test_quantize_along_an_axis(self):
         info = qplan.TensorInfo("x", (2, 2), numpy.dtype(numpy.uint8), 4, (1.0, 0.5), (0, 10), 1)
