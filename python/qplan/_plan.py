@@ -57,7 +57,8 @@ class TensorInfo:
     def quantize(self, real) -> numpy.ndarray:
         """Elements of this dtype for real numbers: real / scale + zero_point, rounded half away from zero and clamped.
 
-        float32 tensors take real numbers as they are.
+        Computed in float64: next to a half, operators that quantise in float32 may give the integer beside. float32
+        tensors take real numbers as they are.
         """
         return _quantization.quantize(self, real)
 

@@ -20,7 +20,8 @@ def _parameters(info):
 def quantize(info, real):
     """Elements of info.dtype: real / scale + zero_point, rounded half away from zero and clamped to the dtype's range.
 
-    The rule of `qplan run` for pictures and of TFLite's QUANTIZE. NaN counts as 0.
+    The rule of `qplan run` for pictures, computed in float64. The operator of TFLite divides in float32, so that next to
+    a half it may give the integer beside this one. NaN counts as 0.
     """
     if info.dtype.kind == "f" and not info.scales:
         return numpy.asarray(real, info.dtype)
