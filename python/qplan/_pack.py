@@ -16,7 +16,7 @@ from ._errors import check, whole
 from ._library import library
 from ._options import PathLike
 from ._plan import Plan, load_custom_operators
-from ._tensor import Tensor, dl_dtype
+from ._tensor import Tensor, as_array, dl_dtype
 from .passes import attach
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _named_types(types):
 
 def _named_tensors(arrays):
     """An array of qplan_named_tensor, and what it points to."""
-    tensors = {name: Tensor(numpy.asarray(array)) for name, array in arrays.items()}
+    tensors = {name: Tensor(as_array(array, f"bindings: {name!r}")) for name, array in arrays.items()}
     structs = [_capi.NamedTensor(name.encode(), ctypes.pointer(tensor.struct)) for name, tensor in tensors.items()]
     return (_capi.NamedTensor * len(structs))(*structs), tensors
 

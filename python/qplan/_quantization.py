@@ -4,6 +4,7 @@ import numpy
 
 from . import _capi
 from ._errors import Error
+from ._tensor import as_array
 
 
 def _parameters(info):
@@ -23,6 +24,7 @@ def quantize(info, real):
     The rule of `qplan run` for pictures, computed in float64. The operator of TFLite divides in float32, so that next to
     a half it may give the integer beside this one. NaN counts as 0.
     """
+    real = as_array(real, "the array")
     if info.dtype.kind == "f" and not info.scales:
         return numpy.asarray(real, info.dtype)
     scales, zero_points = _parameters(info)

@@ -19,7 +19,7 @@ from ._plan import Plan, PlanSource, load_custom_operators
 from ._session_memory import Memory
 from ._session_run import Running
 from ._step_times import Collector, StepTime
-from ._tensor import Tensor
+from ._tensor import Tensor, refuse_mask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,6 +313,7 @@ class Session(Running):
                     raise Error(_capi.INVALID_ARGUMENT, "the buffer is of another session")
                 status = memory._bind_to(*key)
             elif isinstance(memory, numpy.ndarray):
+                refuse_mask(memory, f"{direction} {index}")
                 if direction == "output" and not memory.flags.writeable:
                     raise Error(_capi.INVALID_ARGUMENT, f"output {index}: the array is read-only")
                 if not memory.flags.c_contiguous:

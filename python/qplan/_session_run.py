@@ -11,7 +11,7 @@ from ._errors import Error, check
 from ._library import library
 from ._plan import Plan
 from ._session_tensor import SessionTensor, no_view
-from ._tensor import Tensor
+from ._tensor import Tensor, refuse_mask
 
 Inputs = Union[numpy.ndarray, Mapping[str, numpy.ndarray]]
 Outputs = Union[None, numpy.ndarray, Sequence[numpy.ndarray]]
@@ -235,6 +235,7 @@ class Running:
             shape = info.shape if shapes is None else shapes[index]
             if not isinstance(array, numpy.ndarray):
                 raise TypeError(f"out: output {index} is {type(array).__name__}, expected a NumPy array")
+            refuse_mask(array, f"out: output {index}")
             if array.dtype != info.dtype:
                 raise Error(_capi.DTYPE_MISMATCH, f"out: output {index}: dtype is {array.dtype}, expected {info.dtype}")
             if array.shape != shape:
@@ -281,11 +282,12 @@ class Running:
             self._views = (*described, (inputs, self._memory.banks))
 
     def _ordered(self, inputs):
-        """The inputs in the order of the plan. None is refused: it would be taken for an input that is bound."""
+        """The inputs in the order of the plan. None is refused, which would be taken for an input that is bound, and a mask."""
         values = self._in_order(inputs)
         for index, (info, value) in enumerate(zip(self._plan.inputs, values)):
             if value is None:
                 raise TypeError(f"{_input_name(info, index)} is None, expected an array")
+            refuse_mask(value, _input_name(info, index))
         return values
 
     def _in_order(self, inputs):

@@ -20,6 +20,18 @@ def dl_dtype(dtype):
     return _capi.DLDataType(code, dtype.itemsize * 8, 1)
 
 
+def refuse_mask(value, where):
+    """ValueError for an array with masked elements: their values mean nothing, and C knows no masks."""
+    if isinstance(value, numpy.ma.MaskedArray) and numpy.ma.is_masked(value):
+        raise ValueError(f"{where} has masked elements; array.filled(value) gives them one")
+
+
+def as_array(value, where):
+    """The value as a NumPy array without a mask."""
+    refuse_mask(value, where)
+    return numpy.asarray(value)
+
+
 class Tensor:
     """A DLTensor over a NumPy array; both live as long as this, or as its struct."""
 

@@ -9,7 +9,7 @@ from ._attrs import c_attr, py_attr
 from ._errors import Error
 from ._library import library
 from ._plan import _numpy_dtype
-from ._tensor import Tensor
+from ._tensor import Tensor, as_array
 
 
 def _text(text):
@@ -300,7 +300,7 @@ class Post(_View):
     def constant(self, array, name=""):
         """A constant of the array's elements; the same type and content give the same value."""
         handle = _capi.PostValueHandle()
-        self._call("qplan_post_constant", Tensor(numpy.asarray(array)).struct, name.encode(), handle)
+        self._call("qplan_post_constant", Tensor(as_array(array, "the constant")).struct, name.encode(), handle)
         return PostValue(self, handle.index)
 
     def call(self, op, *operands, name="", **attrs):

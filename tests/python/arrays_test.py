@@ -47,6 +47,44 @@ class NoArray(unittest.TestCase):
             numpy.testing.assert_array_equal(session.run(bound, a)[0], bound + a)
 
 
+class Masks(unittest.TestCase):
+    def setUp(self):
+        self.plan = qplan.pack(add_of((2, 3)))
+        self.a = numpy.ones((2, 3), numpy.float32)
+        self.masked = numpy.ma.masked_array(self.a, mask=[[0, 1, 0], [0, 0, 0]])
+
+    def test_masked_elements_are_refused(self):
+        of_array = Pass("of_array", run=lambda pre, post: post.constant(self.masked))
+        bound = self.plan.inputs[0].empty()
+        with qplan.Session(self.plan) as session, qplan.Session(self.plan) as other:
+            other.bind("input", 0, bound)
+            for call in (
+                lambda: session.run(self.masked, self.a),
+                lambda: session.run(self.a, self.masked, tensors=all),
+                lambda: session.run({"a": self.masked, "b": self.a}),
+                lambda: session.run(self.a, self.a, out=self.masked),
+                lambda: session.run({"a": self.a, "b": self.a}, out=[self.masked]),
+                lambda: session.run_batch(self.a, self.masked),
+                lambda: session.run_batch(self.a, self.a, out=self.masked),
+                lambda: session.bind("input", 0, self.masked),
+                lambda: session.bind("output", 0, self.masked),
+                lambda: other.run(numpy.ma.masked_array(bound, mask=self.masked.mask), self.a),
+                lambda: qplan.pack(add_of((2, 3)), bindings={"b": self.masked}),
+                lambda: session.inputs[0].quantize(self.masked),
+            ):
+                with self.assertRaisesRegex(ValueError, "has masked elements; .*filled"):
+                    call()
+            with self.assertRaises(qplan.Error) as caught:
+                qplan.pack(add_of((2, 3)), passes=[of_array])
+            self.assertIsInstance(caught.exception.__cause__, ValueError)
+
+    def test_masked_arrays_without_masked_elements_are_arrays(self):
+        whole = numpy.ma.masked_array(self.a, mask=False)
+        with qplan.Session(self.plan) as session:
+            numpy.testing.assert_array_equal(session.run(whole, self.a)[0], 2 * self.a)
+            numpy.testing.assert_array_equal(session.run_batch(whole, whole)[0], 2 * self.a)
+
+
 class OtherByteOrders(unittest.TestCase):
     """The bytes of these would be read as those of other numbers."""
 
