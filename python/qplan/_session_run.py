@@ -96,8 +96,9 @@ class Running:
 
         inputs: one array per input in the model's order, or one dict of name to array. Any strides; dtype and shape
         must be the model's, nothing is converted (inputs[0].quantize does). They are copied into the session, except
-        inputs[0].array and arrays bound to the inputs, or views of the same elements, which it reads where they are. out: arrays for the outputs, one
-        or a sequence, which are returned; None: new ones.
+        inputs[0].array and arrays bound to the inputs, or views of the same elements, which it reads where they are.
+        out: arrays for the outputs, one or a sequence, which are returned; None: new ones. They may be in the
+        memory of inputs or of the session, but must not overlap each other.
 
         tensors: names of tensors that steps write, or the builtin all. Then the result is two things, the outputs and
         a dict of name to array. It is for looking inside: it runs in a session of its own, whose steps take longer.
