@@ -91,6 +91,8 @@ class Graph {
   }
 
   // -- what is kept between runs (variables.cc)
+  // Unsupported in a subgraph that WHILE or IF runs.
+  void refuse_variables_of_subgraphs() const;
   // The name of a resource variable that a handle refers to, and a tensor that is such a handle.
   std::string variable_key(const TensorInfo& handle) const;
   void add_handle(const TensorInfo& handle, std::string key) { handles_[handle.index] = std::move(key); }

@@ -87,7 +87,14 @@ void Graph::set_first_value(const std::string& key, ir::ConstantRef value) {
   variables_[key].first_value = std::move(value);
 }
 
+// A subgraph that WHILE or IF runs has variables of its own here, which nothing carries to the next round or
+// run.
+void Graph::refuse_variables_of_subgraphs() const {
+  if (caller_ != nullptr) throw Unsupported{"a variable of a subgraph"};
+}
+
 ir::ValueId Graph::read_variable(const std::string& key, const TensorInfo& as) {
+  refuse_variables_of_subgraphs();
   Variable& variable = variables_[key];
   if (variable.value.valid()) return variable.value;
   if (!as.dtype || as.is_empty || !as.has_shape) throw Unsupported{"a variable without dtype and shape"};
@@ -119,6 +126,7 @@ ir::ValueId Graph::read_variable(const std::string& key, const TensorInfo& as) {
 }
 
 void Graph::assign_variable(const std::string& key, ir::ValueId value) {
+  refuse_variables_of_subgraphs();
   Variable& variable = variables_[key];
   variable.is_assigned = true;
   if (variable.value.valid() && function_.type(variable.value) != function_.type(value)) {
@@ -148,6 +156,7 @@ std::vector<ir::State> Graph::finish_states(std::vector<ir::ValueId>* outputs,
 }
 
 ir::ValueId Graph::variable_tensor(const TensorInfo& tensor) {
+  refuse_variables_of_subgraphs();
   const std::string key = key_of_tensor(tensor);
   Variable& variable = variables_[key];
   variable.is_assigned = true;  // by the operator that reads it, which is about to be imported
@@ -190,6 +199,7 @@ void prepare_variables(Graph& graph, importer::UnsupportedList* unsupported) {
 }
 
 void import_var_handle(OpContext& op) {
+  op.graph().refuse_variables_of_subgraphs();
   op.expect_counts(0, 0, 1);
   op.graph().add_handle(op.output(), key_of_handle(op));
 }
@@ -204,7 +214,7 @@ void import_assign_variable(OpContext& op) {
   op.graph().assign_variable(op.graph().variable_key(op.input(0)), op.value(op.input(1)));
 }
 
-// prepare_variables has run what it names.
-void import_call_once(OpContext&) {}
+// prepare_variables has run what it names, where it is an operator of subgraph 0.
+void import_call_once(OpContext& op) { op.graph().refuse_variables_of_subgraphs(); }
 
 }  // namespace qplan::tfl
