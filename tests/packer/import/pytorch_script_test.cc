@@ -197,6 +197,31 @@ TEST(PytorchScript, OperatorsInPlaceChangeTheirOperandUnderAllNames) {
                 "    return (torch.dequantize(r), r)\n"));
 }
 
+// The next call would see them: qplan keeps no state from one run to the next.
+TEST(PytorchScript, AttributesThatForwardAssignsAreRefused) {
+  PickleWriter module;  // Net { n: 1, h: a tensor, inner: Inner { n: 2 } }
+  module.global("__torch__", "Net").raw(")\x81}(").text("n").integer(1);
+  module.text("h").tensor("FloatStorage", "0", 4, 0, {1, 4}, {4, 1});
+  module.text("inner").global("__torch__", "Inner").raw(")\x81}(").text("n").integer(2).raw("ubub");
+  const auto text = [&](const std::string& body) {
+    ArchiveBuilder builder(body +
+                           "class Inner(Module):\n  n : int\n  def forward(self: __torch__.Inner,\n"
+                           "    x: Tensor) -> Tensor:\n    self.n = 3\n    return x\n");
+    builder.module(module).storage("data/0", bytes_of<float>({1, 2, 3, 4}));
+    return import_text(builder.build(), with_input({1, 4}));
+  };
+  EXPECT_EQ(text("    return torch.add(x, torch.mul(self.h, self.n))\n").find("-4"), std::string::npos);
+  for (const char* body : {"    y = torch.add(x, self.h)\n    self.h = y\n    return y\n",
+                           "    self.n = torch.add(self.n, 1)\n    return torch.mul(x, self.n)\n",
+                           "    inner = self.inner\n    inner.n = 5\n    return torch.relu(x)\n",
+                           "    inner = self.inner\n    return torch.relu((inner).forward(x, ))\n",
+                           "    self.n, b = (2, 3)\n    return torch.mul(x, b)\n"}) {
+    const std::string refused = text(body);
+    EXPECT_EQ(refused.find(std::string(kUnsupported) + "an attribute that the model changes ('forward')"), 0u)
+        << refused;
+  }
+}
+
 TEST(PytorchScript, LengthOfAScalarIsRefused) {
   EXPECT_NE(import_forward("    n = torch.len(x)\n    return x\n", {}).find("-48: "), std::string::npos);
 }

@@ -153,6 +153,8 @@ void Evaluator::store(Scope& scope, ExprId target, Ref value) {
     name_value(scope, expr.text, value);
     return;
   }
+  // A later call would see the new value.
+  if (initialising_ == 0) throw Unsupported{"an attribute that the model changes"};
   const Ref owner = evaluate(scope, expr.children[0]);
   Object* object = values().get<Object>(owner);
   if (object == nullptr)
@@ -370,7 +372,10 @@ void Evaluator::initialise(Ref ref) {
   const Ref state = object.state;
   const std::string path = object.path;
   const FunctionBody* set_state = archive_.find_method(object.class_name, "__setstate__");
-  if (set_state != nullptr) bind_and_call(*set_state, path, ref, {{"", state}});
+  if (set_state == nullptr) return;
+  ++initialising_;  // for good where this throws, which ends the walk
+  bind_and_call(*set_state, path, ref, {{"", state}});
+  --initialising_;
 }
 
 Ref Evaluator::attribute(Ref owner, const std::string& name) {

@@ -206,6 +206,7 @@ class Evaluator {
   OperatorCalls& calls_;
   Sharing sharing_;
   size_t depth_ = 0;
+  size_t initialising_ = 0;  // __setstate__ of so many objects runs, one inside the other
 };
 
 }  // namespace qplan::pt
