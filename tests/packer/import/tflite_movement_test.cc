@@ -134,6 +134,42 @@ TEST(TfliteShapes, AnIntegerDividedBy0IsRefused) {
   EXPECT_EQ(import_error(b.finish({x}, {c})), kBroken + "FLOOR_DIV 'c': an integer is divided by 0");
 }
 
+std::vector<int32_t> constant_result(const std::vector<uint8_t>& model) {
+  const ir::Module module = import_tflite(model, "net.tflite");
+  const ir::ConstantRef constant = module.main().value(module.main().outputs()[0]).constant;
+  if (constant == nullptr) return {};
+  const auto values = constant->as<int32_t>();
+  return {values.begin(), values.end()};
+}
+
+// A condition of rank 1 chooses rows for SELECT, and broadcasts along the last axis for SELECT_V2.
+TEST(TfliteShapes, ChoosesAmongKnownIntegers) {
+  const auto chosen = [](int32_t code, const std::vector<uint8_t>& condition, const Ints& shape) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {1, 4}, 0.5f, 0);
+    Ints counted, negative;
+    for (int32_t i = 0; i < shape[0] * shape[1]; ++i) {
+      counted.push_back(i);
+      negative.push_back(-i - 1);
+    }
+    const auto constant = [&](const char* name, const Ints& values) {
+      return b.tensor(
+          {.name = name, .type = tflite::TensorType_INT32, .shape = shape, .data = bytes_of(values)});
+    };
+    const int32_t which = b.tensor({.name = "which",
+                                    .type = tflite::TensorType_BOOL,
+                                    .shape = {static_cast<int32_t>(condition.size())},
+                                    .data = condition});
+    const int32_t y = plain(b, "y", shape, tflite::TensorType_INT32);
+    b.op(code, {which, constant("a", counted), constant("b", negative)}, {y});
+    return constant_result(b.finish({x}, {y}));
+  };
+  EXPECT_EQ(chosen(tflite::BuiltinOperator_SELECT, {1, 0}, {2, 2}), (Ints{0, 1, -3, -4}));
+  EXPECT_EQ(chosen(tflite::BuiltinOperator_SELECT, {1, 0, 1}, {3, 4}),
+            (Ints{0, 1, 2, 3, -5, -6, -7, -8, 8, 9, 10, 11}));
+  EXPECT_EQ(chosen(tflite::BuiltinOperator_SELECT_V2, {1, 0}, {2, 2}), (Ints{0, -2, 2, -4}));
+}
+
 // The product of a part of a shape, cast to int64; a range; what FILL and ZEROS_LIKE make; GATHER and
 // CONCATENATION of extents.
 TEST(TfliteShapes, ProductsRangesAndFills) {

@@ -324,7 +324,8 @@ bool fold_integers(OpContext& op, int32_t builtin_code) {
     if (reduction.code == builtin_code) return fold_reduction(op, reduction), true;
   }
   if (builtin_code == tflite::BuiltinOperator_CAST) return fold_cast(op), true;
-  if (builtin_code == tflite::BuiltinOperator_SELECT || builtin_code == tflite::BuiltinOperator_SELECT_V2) {
+  // SELECT has rules of its own for the condition's rank: its row knows them.
+  if (builtin_code == tflite::BuiltinOperator_SELECT_V2) {
     op.expect_counts(3, 3, 1);
     op.define(op.output(),
               op.emit("where", {op.value(op.input(0)), op.value(op.input(1)), op.value(op.input(2))}, {}));
