@@ -142,6 +142,24 @@ std::vector<int32_t> constant_result(const std::vector<uint8_t>& model) {
   return {values.begin(), values.end()};
 }
 
+// TFLite's DIV truncates, then clamps.
+TEST(TfliteShapes, AQuotientIsClampedByItsActivation) {
+  const auto quotient = [](tflite::ActivationFunctionType activation) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {1, 4}, 0.5f, 0);
+    const int32_t c = plain(b, "c", {3}, tflite::TensorType_INT32);
+    b.op(tflite::BuiltinOperator_DIV, {b.ints("a", {-7, 7, 20}), b.ints("b", {2})}, {c},
+         tflite::BuiltinOptions_DivOptions, tflite::CreateDivOptions(b.fbb(), activation).Union());
+    return b.finish({x}, {c});
+  };
+  EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_NONE)), (Ints{-3, 3, 10}));
+  EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_RELU)), (Ints{0, 3, 10}));
+  EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_RELU6)), (Ints{0, 3, 6}));
+  EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_RELU_N1_TO_1)), (Ints{-1, 1, 1}));
+  EXPECT_EQ(import_error(quotient(tflite::ActivationFunctionType_TANH)),
+            kList + "DIV with fused activation TANH ('c')");
+}
+
 // A condition of rank 1 chooses rows for SELECT, and broadcasts along the last axis for SELECT_V2.
 TEST(TfliteShapes, ChoosesAmongKnownIntegers) {
   const auto chosen = [](int32_t code, const std::vector<uint8_t>& condition, const Ints& shape) {

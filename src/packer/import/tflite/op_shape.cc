@@ -2,6 +2,7 @@
 // EXPAND_DIMS, SQUEEZE, PACK, UNPACK, which give elements another shape; arithmetic on integers that are
 // known on import.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "src/base/checked.h"
@@ -260,6 +261,13 @@ void fold_binary(OpContext& op, const IntegerBinary& binary) {
         binary.divides && y == -1
             ? (binary.code == tflite::BuiltinOperator_FLOOR_MOD ? 0 : static_cast<int64_t>(-u(x)))
             : binary.apply(x, y));
+  }
+  if (const auto* options = op.optional_options<tflite::DivOptions>()) {
+    const RealRange range = activation_range(options->fused_activation_function());
+    for (int64_t& value : values) {
+      if (std::isfinite(range.min)) value = std::max(value, static_cast<int64_t>(range.min));
+      if (std::isfinite(range.max)) value = std::min(value, static_cast<int64_t>(range.max));
+    }
   }
   define_integers(op, values, shape);
 }
