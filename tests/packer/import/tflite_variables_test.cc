@@ -1,4 +1,4 @@
-// Variables of TFLite models: which of them are refused. What states compute is in the
+// Variables of TFLite models: which of them are refused, and which are one. What states compute is in the
 // tests of the pipeline.
 #include <gtest/gtest.h>
 
@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/packer/import/import.h"
+#include "src/packer/ir/module.h"
 #include "tests/packer/import/import_helpers.h"
 #include "tests/packer/import/tflite_builder.h"
 
@@ -148,6 +150,19 @@ TEST(TfliteVariablesOfSubgraphs, WhatALoopCarriesIsNone) {
   };
   EXPECT_EQ(import_error(in_while(body)), "imported");
   EXPECT_EQ(import_error(in_if(body)), "imported");
+}
+
+// "a/b" with "c", and "a" with "b/c": two variables, which delay x by one run and by two.
+TEST(TfliteVariableNames, ContainerAndNameAreApart) {
+  TfliteBuilder b;
+  const int32_t x = input_of(b), y = b.activation("y", {1, 4}, 0.5f, 0),
+                z = b.activation("z", {1, 4}, 0.5f, 0);
+  const int32_t first = handle_of(b, "a/b", "c"), second = handle_of(b, "a", "b/c");
+  b.op(tflite::BuiltinOperator_READ_VARIABLE, {first}, {y});
+  b.op(tflite::BuiltinOperator_READ_VARIABLE, {second}, {z});
+  b.op(tflite::BuiltinOperator_ASSIGN_VARIABLE, {first, x}, {});
+  b.op(tflite::BuiltinOperator_ASSIGN_VARIABLE, {second, y}, {});
+  EXPECT_EQ(ir::states_of(import_tflite(b.finish({x}, {y, z}), "net.tflite").main()).size(), 2u);
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ std::string key_of_handle(const OpContext& op) {
   const auto text = [](const flatbuffers::String* name) {
     return name == nullptr ? std::string() : clean_name(name->string_view());
   };
-  if (options == nullptr) return "resource /";
-  return "resource " + text(options->container()) + "/" + text(options->shared_name());
+  // A clean name holds no control character: "a/b" with "c" and "a" with "b/c" stay apart.
+  constexpr char kBetween[] = "\n";
+  if (options == nullptr) return cat("resource ", kBetween);
+  return cat("resource ", text(options->container()), kBetween, text(options->shared_name()));
 }
 
 std::string key_of_tensor(const TensorInfo& tensor) { return cat("tensor ", tensor.index); }
