@@ -56,6 +56,22 @@ TEST(TfliteFloat, ElementwiseOperatorsAreThoseOfTheIr) {
             "%0 = nn.softmax(%x, beta=2f);\n%0\n");
 }
 
+TEST(TfliteFloat, BilinearResizesHaveOneRuleOfCoordinates) {
+  const auto model = [](bool align_corners, bool half_pixel) {
+    TfliteBuilder b;
+    const int32_t x = real(b, "x", {1, 2, 2, 1}), y = real(b, "y", {1, 3, 5, 1});
+    b.op(tflite::BuiltinOperator_RESIZE_BILINEAR, {x, b.ints("size", {3, 5})}, {y},
+         tflite::BuiltinOptions_ResizeBilinearOptions,
+         tflite::CreateResizeBilinearOptions(b.fbb(), align_corners, half_pixel).Union());
+    return b.finish({x}, {y});
+  };
+  EXPECT_EQ(import_error(model(true, false)), "imported");
+  EXPECT_EQ(import_error(model(false, true)), "imported");
+  EXPECT_EQ(import_error(model(true, true)),
+            "-48: tflite: 'net.tflite': operator 0 RESIZE_BILINEAR 'y': align_corners and half_pixel_centers "
+            "exclude each other");
+}
+
 // A fully connected layer [1, 2] to [1, 3] with weights of this tensor.
 std::vector<uint8_t> dense_model(TfliteBuilder& b, int32_t weights, bool asymmetric = false) {
   const int32_t x = real(b, "x", {1, 2}), y = real(b, "y", {1, 3});

@@ -109,6 +109,8 @@ void import_resize_bilinear(OpContext& op) {
   const auto& options = op.options<tflite::ResizeBilinearOptions>();
   const std::vector<int64_t> size = op.constant_ints(op.input(1), "extents");
   if (size.size() != 2) invalid("there are " + std::to_string(size.size()) + " extents, expected 2");
+  if (options.align_corners() && options.half_pixel_centers())
+    invalid("align_corners and half_pixel_centers exclude each other");
   const char* mode = options.align_corners()        ? "align_corners"
                      : options.half_pixel_centers() ? "half_pixel"
                                                     : "asymmetric";
