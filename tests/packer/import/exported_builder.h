@@ -111,11 +111,13 @@ class ExportedBuilder {
     add_tensors(zip, form, "constants", "tensor_", constants_);
     zip.add("net/archive_format", to_bytes("pt2"));
     zip.add("net/archive_version", to_bytes("0"));
+    if (!byte_order.empty()) zip.add("net/byteorder", to_bytes(byte_order));
     return zip.build();
   }
 
   Json program;
-  bool deflates = false;  // the tensors of kFiles
+  bool deflates = false;   // the tensors of kFiles
+  std::string byte_order;  // empty: the archives do not say
 
  private:
   struct TensorData {
@@ -168,6 +170,7 @@ class ExportedBuilder {
     pickle.op('u');
     zip.add("archive/data.pkl", pickle.stop());
     for (const auto& [key, contents] : storages) zip.add("archive/data/" + key, contents, deflates);
+    if (!byte_order.empty()) zip.add("archive/byteorder", to_bytes(byte_order));
     return zip.build();
   }
 

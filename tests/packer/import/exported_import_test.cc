@@ -46,6 +46,21 @@ TEST(ExportedImport, AllFormsAreOneModule) {
     EXPECT_EQ(import_text(b.build(form), {}), body);
 }
 
+TEST(ExportedImport, TensorsOfAnotherByteOrderAreRefused) {
+  for (const ExportedForm form : {ExportedForm::kFiles, ExportedForm::kSaved, ExportedForm::kPayloads}) {
+    ExportedBuilder b = QuantisedNetwork().builder();
+    const std::string body = import_text(b.build(form), {});
+    b.byte_order = "little";
+    EXPECT_EQ(import_text(b.build(form), {}), body);
+    b.byte_order = "big";
+    const std::string refused = import_text(b.build(form), {});
+    EXPECT_EQ(refused.find(kRefused), 0u) << refused;
+    EXPECT_NE(refused.find("the archive's numbers have byte order 'big', expected 'little'"),
+              std::string::npos)
+        << refused;
+  }
+}
+
 TEST(ExportedImport, OutputsKeepTheirQuantisation) {
   const ir::Module module = import_pytorch(QuantisedNetwork().builder().build(), "net.pt2");
   EXPECT_EQ(module.main().output_names(), (std::vector<std::string>{"output_0"}));

@@ -212,6 +212,7 @@ class ArchiveBuilder {
     for (const auto& [name, text] : files_) zip.add("net/code/" + name, to_bytes(text), true);
     zip.add("net/constants.pkl", constants());
     for (const auto& [name, contents] : storages_) zip.add("net/" + name, contents);
+    if (!byte_order.empty()) zip.add("net/byteorder", to_bytes(byte_order));
     return zip.build();
   }
 
@@ -227,6 +228,7 @@ class ArchiveBuilder {
     storages_.emplace_back(name, std::move(contents));
     return *this;
   }
+  std::string byte_order;  // empty: the archive does not say
   std::vector<int16_t> conv_config = {2, 1, 1, 0, 0, 1, 1, 0, 0, 1, 0};
 
  private:

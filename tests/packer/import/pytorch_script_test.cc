@@ -222,6 +222,19 @@ TEST(PytorchScript, AttributesThatForwardAssignsAreRefused) {
   }
 }
 
+TEST(PytorchScript, TensorsOfAnotherByteOrderAreRefused) {
+  const auto text = [](const std::string& byte_order) {
+    ArchiveBuilder builder("    return torch.relu(x)\n");
+    builder.byte_order = byte_order;
+    return import_text(builder.build(), with_input({1, 4}));
+  };
+  EXPECT_EQ(text("little"), "%0 = nn.relu(%x);\n%0\n");
+  EXPECT_EQ(
+      text("big"),
+      "-49: pytorch: 'net.pt': the archive's numbers have byte order 'big', expected 'little'; save the "
+      "model on a little-endian machine");
+}
+
 TEST(PytorchScript, LengthOfAScalarIsRefused) {
   EXPECT_NE(import_forward("    n = torch.len(x)\n    return x\n", {}).find("-48: "), std::string::npos);
 }

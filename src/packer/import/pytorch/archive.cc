@@ -93,10 +93,21 @@ std::string prefix_of(const importer::ZipArchive& zip) {
   return slash == std::string::npos ? "" : zip.first_name().substr(0, slash + 1);
 }
 
+void expect_little_endian(importer::ZipArchive& zip, const std::string& prefix) {
+  if (!zip.has(prefix + "byteorder")) return;
+  const std::span<const uint8_t> bytes = zip.read(prefix + "byteorder");
+  const std::string_view order(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (order == "little") return;
+  throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                  cat("the archive's numbers have byte order ", in_quotes(order),
+                      ", expected 'little'; save the model on a little-endian machine"));
+}
+
 Archive::Archive(importer::ZipArchive zip)
     : zip_(std::move(zip)), prefix_(prefix_of(zip_)), tensors_(zip_, values_) {
   if (!zip_.has(prefix_ + "constants.pkl") || !zip_.has(prefix_ + "data.pkl"))
     refuse_other_kind(zip_, prefix_);
+  expect_little_endian(zip_, prefix_);
   module_ = read_pickle_entry(zip_, prefix_ + "data.pkl", prefix_ + "data/", values_);
   const Object* object = values_.get<Object>(module_);
   if (object == nullptr)

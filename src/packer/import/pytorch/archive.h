@@ -203,6 +203,10 @@ class TensorReader {
 // All entries of a zip of PyTorch are in one folder, named after the file that was written: "net/", or "".
 std::string prefix_of(const importer::ZipArchive& zip);
 
+// PackError (QPLAN_MODEL_UNSUPPORTED) where entry "byteorder" says that the tensors are not little-endian.
+// Archives of older versions of PyTorch, which are little-endian, have no such entry.
+void expect_little_endian(importer::ZipArchive& zip, const std::string& prefix);
+
 // The value that a pickle makes, in the table (pickle.cc). storage_prefix: before the key of a storage in the
 // archive's names, "net/constants/". PackError (QPLAN_MODEL_INVALID) with the byte at which something is
 // wrong.

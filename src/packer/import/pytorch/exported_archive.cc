@@ -219,6 +219,7 @@ ExportedArchive::ExportedArchive(importer::ZipArchive zip)
     : zip_(std::move(zip)),
       prefix_(prefix_of(zip_)),
       tensors_([this](const std::string& key) { return storage(key); }, zip_.size_bytes(), values_) {
+  expect_little_endian(zip_, prefix_);
   if (zip_.has(prefix_ + kProgram)) {
     read_program(prefix_ + kProgram);
     for (const char* name : {"serialized_state_dict", "serialized_constants"}) {
@@ -275,6 +276,7 @@ Ref ExportedArchive::read_saved(const std::string& entry) {
   try {
     Saved& saved = saved_.try_emplace(entry, bytes, &zip_).first->second;
     const std::string folder = prefix_of(saved.zip);
+    expect_little_endian(saved.zip, folder);
     saved.value =
         read_pickle(saved.zip.read(folder + "data.pkl"), entry + kInner + folder + "data/", values_);
     return saved.value;
