@@ -323,5 +323,36 @@ TEST(TfliteFullyConnected, Refusals) {
       "fit weights of shape [2, 3]");
 }
 
+TEST(TfliteTransposeConv, TheOutputHasTheBatchOfTheInputAndTheChannelsOfTheWeights) {
+  const auto model = [](const std::vector<int32_t>& shape, bool is_float) {
+    TfliteBuilder b;
+    const auto tensor = [&](const char* name, std::vector<int32_t> extents, std::vector<uint8_t> data = {}) {
+      TensorSpec spec{.name = name, .shape = std::move(extents), .data = std::move(data)};
+      if (is_float) {
+        spec.type = tflite::TensorType_FLOAT32;
+      } else {
+        spec.scales = {0.5f};
+        spec.zero_points = {0};
+      }
+      return b.tensor(spec);
+    };
+    const int32_t x = tensor("x", {2, 2, 2, 3});
+    const int32_t w = tensor("w", {1, 2, 2, 3}, std::vector<uint8_t>(is_float ? 48 : 12));
+    const int32_t y = tensor("y", {2, 4, 4, 1});
+    b.op(tflite::BuiltinOperator_TRANSPOSE_CONV, {b.ints("shape", shape), w, x}, {y},
+         tflite::BuiltinOptions_TransposeConvOptions,
+         tflite::CreateTransposeConvOptions(b.fbb(), tflite::Padding_SAME, 2, 2).Union());
+    return b.finish({x}, {y});
+  };
+  for (const bool is_float : {false, true}) {
+    EXPECT_EQ(import_error(model({2, 4, 4, 1}, is_float)), "imported");
+    EXPECT_EQ(import_error(model({7, 4, 4, 5}, is_float)),
+              "-48: tflite: 'net.tflite': operator 0 TRANSPOSE_CONV 'y': the output's shape is given as "
+              "[7, 4, 4, 5], but data and weights make [2, 4, 4, 1]");
+    for (const std::vector<int32_t>& shape : {std::vector<int32_t>{7, 4, 4, 1}, {2, 4, 4, 5}})
+      EXPECT_NE(import_error(model(shape, is_float)), "imported");
+  }
+}
+
 }  // namespace
 }  // namespace qplan::tflite_test::tflite_conv_test

@@ -431,6 +431,9 @@ TEST(TfliteBroadcastTo, RepeatsExtentsOf1) {
 TEST(TfliteReverse, TurnsTheNamedAxes) {
   const OneOperator spec{tflite::BuiltinOperator_REVERSE_V2, {2, 3}, {2, 3}, {{1}}};
   EXPECT_EQ(run(model_of(spec), counted(6)), (std::vector<int8_t>{2, 1, 0, 5, 4, 3}));
+  OneOperator wrong = spec;
+  wrong.constants = {{1, -1}};
+  EXPECT_EQ(import_error(model_of(wrong)), kBroken + "REVERSE_V2 'y': axis 1 is named twice");
 }
 
 // NumPy's pad: "reflect" leaves the edge out, "symmetric" repeats it.

@@ -278,6 +278,9 @@ ir::ValueId negated_integers(OpContext& op);
 
 // TRANSPOSE_CONV, whose data is not the first input.
 void import_float_transpose_conv(OpContext& op);
+// Its output has the batch of the data and the channels of the weights, whatever the operand says that is its
+// shape.
+void check_transposed_shape(const ir::Shape& given, const ir::Shape& made);
 // A tensor of matrices with rows and columns exchanged.
 ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
 // The axes that input 1 names, of `data`.

@@ -179,6 +179,7 @@ void import_float_transpose_conv(OpContext& op) {
                               {"kernel_size", ir::Ints{kernel[1], kernel[2]}},
                               {"data_layout", std::string("NHWC")},
                               {"kernel_layout", std::string("OHWI")}});
+  check_transposed_shape(output, op.shape(sums));
   if (const TensorInfo* bias = op.optional_input(3))
     sums = op.emit("nn.bias_add", {sums, op.value(*bias)}, {{"axis", int64_t{3}}});
   if (options.fused_activation_function() != tflite::ActivationFunctionType_NONE) {

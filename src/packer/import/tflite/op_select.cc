@@ -286,8 +286,10 @@ void import_reverse(OpContext& op) {
   const ir::ValueId data = op.value(op.input(0));
   std::vector<Range> ranges;
   for (const int64_t extent : op.shape(data)) ranges.push_back({0, 1, extent});
-  for (const int64_t axis : op.constant_ints(op.input(1), "axes")) {
-    Range& range = ranges[static_cast<size_t>(OpContext::axis_of(axis, ranges.size()))];
+  for (const int64_t named : op.constant_ints(op.input(1), "axes")) {
+    const int64_t axis = OpContext::axis_of(named, ranges.size());
+    Range& range = ranges[static_cast<size_t>(axis)];
+    if (range.step < 0) invalid("axis " + std::to_string(axis) + " is named twice");
     range = {range.count - 1, -1, range.count};
   }
   define_slice(op, data, ranges, op.shape(data));

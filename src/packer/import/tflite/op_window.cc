@@ -113,6 +113,12 @@ void import_depthwise_conv_2d(OpContext& op) {
              options.dilation_w_factor(), options.fused_activation_function()});
 }
 
+void check_transposed_shape(const ir::Shape& given, const ir::Shape& made) {
+  if (given == made) return;
+  invalid("the output's shape is given as " + to_text(given) + ", but data and weights make " +
+          to_text(made));
+}
+
 // TRANSPOSE_CONV. Inputs: the output's shape, weights [o, h, w, i], data, bias. The output's shape may be an
 // input of the model: then the model's own word for the output counts.
 void import_transpose_conv(OpContext& op) {
@@ -150,6 +156,7 @@ void import_transpose_conv(OpContext& op) {
   const ir::ValueId accumulator = op.emit(
       "qnn.conv2d_transpose", matmul_operands(op, data, op.value(weights), input_quantization, quantization),
       std::move(attrs));
+  check_transposed_shape(output, op.shape(accumulator));
   op.define(op.output(),
             emit_tail(op, accumulator,
                       {.bias = op.optional_input(3),
