@@ -516,6 +516,8 @@ TEST(TfliteResizeNearest, ReadsTFLitesPositions) {
   EXPECT_EQ(rows(3, 5, false, true), (Rows{0, 0, 1, 2, 2}));
   EXPECT_EQ(rows(3, 5, true, false), (Rows{0, 1, 1, 2, 2}));  // 0, 0.5, 1, 1.5, 2: halves away from zero
   EXPECT_EQ(rows(3, 5, true, true), (Rows{0, 1, 1, 2, 2}));   // 0.25, 0.75, 1.25, 1.75, 2.25
+  // Both rules together, which exclude each other for RESIZE_BILINEAR, have a meaning here.
+  EXPECT_EQ(rows(2, 5, true, true), (Rows{0, 0, 1, 1, 1}));  // 0.125, 0.375, 0.625, 0.875, 1.125
   EXPECT_EQ(rows(5, 2, false, true), (Rows{1, 3}));
   EXPECT_EQ(rows(5, 1, true, false), (Rows{0}));
 }
