@@ -12,15 +12,6 @@ namespace {
 // column are made, so that the weights and constants of their channels all stay in registers. Loads of them
 // had taken as many cycles as the products.
 
-// Pixels of both passes: few enough that the second one finds the rows where the first one left them. Words
-// of the first pass take the place of the columns that the way by the scratch gathers.
-constexpr uint32_t kPassPixels = 72;
-static_assert(kPassPixels * 2 * 64 <= kMaxColumns * 256);
-
-// Pixels that stand a multiple of 512 apart compete for eight of the 64 sets of the L1 cache: over 14 of
-// them, the second pass did not find the rows there.
-constexpr uint32_t kCompetingPixels = 8;
-
 // kHalf 0: of each 16 channels the first 8; 1: the others. kRows: of outputs. kSigned: of the input.
 template <uint32_t kStride, uint32_t kRows, bool kSigned, uint32_t kHalf>
 struct HalfPass {
@@ -159,12 +150,7 @@ __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const 
   uint8_t* first = to.rows[0][0];
   const ptrdiff_t second = kRows == 2 ? to.rows[kRows - 1][0] - first : 0;
   const size_t pixel_bytes = to.pixel_bytes;
-  const uint32_t most = run.step % 512 == 0 ? kCompetingPixels : kPassPixels;
-  uint32_t pass = num_outputs;
-  if (pass > most) {  // about as many pixels in each
-    const uint32_t num_passes = (num_outputs + most - 1) / most;
-    pass = (num_outputs + num_passes - 1) / num_passes;
-  }
+  const uint32_t pass = pass_pixels(a, num_outputs);
   for (uint32_t x = 0; x < num_outputs; x += pass) {
     const uint32_t num_x = num_outputs - x < pass ? num_outputs - x : pass;
     const int64_t column = run.first + int64_t{x} * kStride;
@@ -188,11 +174,6 @@ __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const 
               first += pixel_bytes;
             });
   }
-}
-
-// Whether slide_halves does: most layers.
-inline bool has_halves(const DepthwiseConv2dArgs& a, const Block& block) {
-  return block.count == 64 && Finish(a).is_free && a.input_dtype == a.output_dtype;
 }
 
 template <uint32_t kStride>
@@ -348,18 +329,25 @@ __attribute__((noinline)) void narrow(const DepthwiseConv2dArgs& a, const Prepar
   }
 }
 
-// How to make the outputs of a block; null where the way through the scratch is as good, or rare.
+// How to make the outputs of a block; null: by way of the scratch.
 template <uint32_t kStride>
 Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
   const auto both = [](Slide slide) { return Way{slide, slide}; };
-  if (a.kernel_h != 3 || p.num_parts > 2) return both(nullptr);
-  if (form != Form::kPlain) return both(slide_of<kStride>(p.block, form));
-  if (kStride == 1 && has_pixel_pairs(a, form)) return both(narrow<1, 8>);
-  if (a.input_c == 16 && a.dilation_w == 1) return both(narrow<kStride, 4>);
+  switch (way_kind(a, p.block, form, p.num_parts)) {
+    case WayKind::kColumns:
+      return both(nullptr);
+    case WayKind::kPixels:
+      return both(kStride == 1 && a.input_c == 8 ? narrow<1, 8> : narrow<kStride, 4>);
+    case WayKind::kHalves:
+      return halves_way<kStride>(a);
+    case WayKind::kSlide:
+      break;
+  }
+  if (form != Form::kPlain) return both(slide_of<kStride>(form));
   if (p.block.groups == 4)
     return {plain_slide<kStride, 4>(a, p.block), plain_slide<kStride, 4, 1>(a, p.block), true};
-  if (p.block.groups == 2) return both(plain_slide<kStride, 2>(a, p.block));
-  return has_halves(a, p.block) ? halves_way<kStride>(a) : both(plain_slide<kStride, 1>(a, p.block));
+  return both(p.block.groups == 2 ? plain_slide<kStride, 2>(a, p.block)
+                                  : plain_slide<kStride, 1>(a, p.block));
 }
 
 }  // namespace

@@ -278,10 +278,7 @@ void run_work_items(const DepthwiseConv2dArgs& a, uint32_t begin, uint32_t end, 
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const DepthwiseConv2dArgs& args) { return columns_accepts(args); }
 
-size_t scratch_bytes(const DepthwiseConv2dArgs& args) {
-  return columns_bytes(args) + kMaxParts * part_bytes(args) + 3 * 64 * sizeof(int32_t) + kNarrowBytes +
-         padding_bytes(args);
-}
+size_t scratch_bytes(const DepthwiseConv2dArgs& args) { return columns_scratch_bytes(args); }
 
 uint32_t work_items(const DepthwiseConv2dArgs& args) { return num_images(args) * work_items_of_image(args); }
 #endif

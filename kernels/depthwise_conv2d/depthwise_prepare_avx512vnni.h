@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/depthwise_conv2d/depthwise_columns.h"
+#include "kernels/depthwise_conv2d/depthwise_ways_avx512vnni.h"
 #include "kernels/simd/avx512vnni.h"
 
 namespace qplan {
@@ -114,46 +115,6 @@ template <uint32_t kRows>
 Gather gather_of(const DepthwiseConv2dArgs& a, const Block& block) {
   if (block.groups == 1) return gather_of_groups<1, kRows>(a, block);
   return block.groups == 2 ? gather_of_groups<2, kRows>(a, block) : gather_of_groups<4, kRows>(a, block);
-}
-
-}  // namespace
-namespace {
-
-// Outputs of a row that are computed from one run of columns.
-constexpr uint32_t kChunk = 32;
-constexpr uint32_t kMaxColumns = 2 * kChunk + 5;
-constexpr size_t kNarrowBytes = 2 * kChunk * 64;
-// Weights that need nine or ten bits (int8 less their zero point) are sums of up to three that are int8.
-constexpr uint32_t kMaxParts = 3;
-
-// What is in the scratch, each at a multiple of 64.
-struct Scratch {
-  int8_t* columns;   // [column][dword][q][64]
-  int8_t* weights;   // [part][kernel column][row of outputs][dword][q][64]
-  int32_t* bias;     // these: [q][16]
-  int32_t* factor;   // multiplier, scale or float_scale
-  int32_t* addend;   // shift or float_offset
-  uint8_t* narrow;   // two rows of vectors of outputs that are stored in parts
-  uint8_t* padding;  // a row of the input that is outside
-};
-
-inline uint32_t num_dwords(const DepthwiseConv2dArgs& a) { return a.kernel_h == 3 ? 1 : 2; }
-inline size_t columns_bytes(const DepthwiseConv2dArgs& a) {
-  return size_t{kMaxColumns} * num_dwords(a) * 256;
-}
-inline size_t part_bytes(const DepthwiseConv2dArgs& a) {
-  return size_t{a.kernel_w} * rows_at_once(a) * num_dwords(a) * 256;
-}
-inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
-  return (size_t{a.input_w} * a.input_c + 127) / 64 * 64;
-}
-
-inline Scratch scratch_in(const DepthwiseConv2dArgs& a, void* scratch) {
-  int8_t* columns = static_cast<int8_t*>(scratch);
-  int8_t* weights = columns + columns_bytes(a);
-  auto* bias = reinterpret_cast<int32_t*>(weights + kMaxParts * part_bytes(a));
-  auto* narrow = reinterpret_cast<uint8_t*>(bias + 192);
-  return {columns, weights, bias, bias + 64, bias + 128, narrow, narrow + kNarrowBytes};
 }
 
 // 64 bytes from `from`, or copies of its first 32, 16 or 8.
@@ -285,23 +246,6 @@ struct Prepared {
   const float* float_scale;
   const float* float_offset;
 };
-
-enum class Form { kPlain, kSigned, kF32e, kIntegers };
-
-Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
-  if (a.contract == Contract::kF32e) return Form::kF32e;
-  if (a.float_epilogue != FloatEpilogue::kNone &&
-      groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
-    return a.float_epilogue == FloatEpilogue::kPlain ? Form::kPlain : Form::kSigned;
-  }
-  return Form::kIntegers;
-}
-
-// Whether vectors hold two pixels of eight channels in each 128 bits: at most two parts of weights are sure.
-inline bool has_pixel_pairs(const DepthwiseConv2dArgs& a, Form form) {
-  return a.input_c == 8 && a.kernel_h == 3 && a.stride_h == 1 && a.dilation_w == 1 && form == Form::kPlain &&
-         a.weights_zero_point != INT8_MIN;
-}
 
 template <uint32_t kKernel, uint32_t kRows>
 Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, const Scratch& s) {

@@ -33,7 +33,7 @@ struct Finish {
     clamp_min = _mm512_set1_epi8(static_cast<char>(a.clamp_min + to_unsigned));
     clamp_max = _mm512_set1_epi8(static_cast<char>(a.clamp_max + to_unsigned));
     sign_bias = _mm512_set1_epi8(static_cast<char>(to_unsigned));
-    is_free = a.clamp_max - a.clamp_min == 255 && a.output_zero_point == a.clamp_min;
+    is_free = outputs_are_free(a);
   }
   __attribute__((always_inline)) __m512i pack(__m512i words01, __m512i words23) const {
     if (is_free) return _mm512_xor_si512(_mm512_packus_epi16(words01, words23), sign_bias);
@@ -225,12 +225,11 @@ Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
   return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups != 2>;
 }
 
-// For the other forms, as far as they are not rare; null: by way of the scratch.
+// The other forms, of whole blocks.
 template <uint32_t kStride>
-Slide slide_of(const Block& block, Form form) {
-  if (block.count != 64) return nullptr;
-  if (form == Form::kSigned) return slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>;
-  return form == Form::kF32e ? slide<F32eEpilogue, kStride, 1, 2 / kStride, true, true> : nullptr;
+Slide slide_of(Form form) {
+  return form == Form::kSigned ? slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>
+                               : slide<F32eEpilogue, kStride, 1, 2 / kStride, true, true>;
 }
 
 }  // namespace

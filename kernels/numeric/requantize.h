@@ -54,6 +54,14 @@ enum class Contract : uint8_t { kTfl2 = 1, kTfl1 = 2, kF32e = 3, kAcc32 = 5 };
 // the results are those of the contract; a kernel may use the form or not, and the reference does not.
 enum class FloatEpilogue : uint8_t { kNone = 0, kPlain = 1, kSigned = 2 };
 
+// Whether groups [first, first + count) of 16 channels have it.
+template <typename Args>
+static bool groups_have_form(const Args& args, uint32_t first, uint32_t count) {
+  bool all = true;
+  for (uint32_t i = 0; i < count; ++i) all &= args.float_scale[(first + i) * 16] >= 0.0f;
+  return all;
+}
+
 // Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties
 // upwards. Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where
 // that one saturates.

@@ -136,14 +136,6 @@ struct Tfl1Epilogue {
   VecI32 outputs(VecI32 sum) const { return requantize(sum, requant); }
 };
 
-// Whether groups [first, first + count) of 16 channels have float epilogues.
-template <typename Args>
-inline bool groups_have_form(const Args& args, uint32_t first, uint32_t count) {
-  bool all = true;
-  for (uint32_t i = 0; i < count; ++i) all &= args.float_scale[(first + i) * 16] >= 0.0f;
-  return all;
-}
-
 template <typename Type>
 struct EpilogueKind {
   using Epilogue = Type;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -68,14 +69,25 @@ inline std::vector<uint64_t> schedules_of(const KernelVariant& variant) {
   return schedules;
 }
 
+// Bytes after the scratch that a variant must leave alone: where addresses are checked there are none.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr size_t kBytesAfterScratch = 0;
+#else
+inline constexpr size_t kBytesAfterScratch = 256;
+#endif
+
 // One range of units with scratch of exactly the size the variant asked for, 64-byte aligned, filled with
 // garbage.
 inline void run_units(const KernelVariant& variant, const void* args, uint32_t begin, uint32_t end) {
   const size_t scratch_bytes = variant.scratch_bytes(args);
   EXPECT_EQ(scratch_bytes % 64, 0u) << variant.name;
-  void* scratch = ::operator new (scratch_bytes, std::align_val_t{64});
+  void* scratch = ::operator new (scratch_bytes + kBytesAfterScratch, std::align_val_t{64});
+  auto* const after = static_cast<uint8_t*>(scratch) + scratch_bytes;
   std::memset(scratch, 0xa5, scratch_bytes);
+  std::memset(after, 0x5a, kBytesAfterScratch);
   variant.run(args, begin, end, scratch);
+  EXPECT_TRUE(std::all_of(after, after + kBytesAfterScratch, [](uint8_t byte) { return byte == 0x5a; }))
+      << variant.name << " writes after its " << scratch_bytes << " bytes of scratch";
   ::operator delete (scratch, std::align_val_t{64});
 }
 

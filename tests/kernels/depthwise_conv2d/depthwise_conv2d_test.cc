@@ -228,6 +228,30 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsThatFillTheDtype) {
   }
 }
 
+// A session has scratch for the step that takes most, so what a small image takes counts.
+TEST_P(DepthwiseConv2dVariant, TakesLittleScratchForSmallImages) {
+  constexpr size_t kMostBytes = 8 << 10;  // weights of 64 channels as words are half of it
+  Conv2dProblem problem = network_problem(1660, 64, 25, 5);
+  Conv2dArgs& a = problem.args;
+  a.contract = Contract::kTfl2;
+  a.kernel_h = a.kernel_w = 3;
+  a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = a.pad_top = a.pad_left = 1;
+  a.weights_zero_point = 0;
+  a.input_zero_point = a.output_zero_point = a.clamp_min = dtype_min(a.input_dtype);
+  a.output_dtype = a.input_dtype;
+  a.clamp_max = a.clamp_min + 255;
+  ASSERT_TRUE(testing::set_output_extents(&a, 1, 1));
+  Random random(1660);
+  do {
+    testing::fill_conv2d_problem(random, &problem);
+  } while (a.float_epilogue != FloatEpilogue::kPlain);
+  const Conv2dRun run(problem);
+  if (GetParam()->accepts(&a)) {
+    EXPECT_LE(GetParam()->scratch_bytes(&run.args()), kMostBytes);
+  }
+  expect_network_correct(problem);
+}
+
 // Rows and columns that no output of another phase reads, phases without inputs, more phases than rows.
 TEST_P(DepthwiseConv2dVariant, EqualsTheOracleForDilatedWindows) {
   uint64_t seed = 1700;
