@@ -54,6 +54,13 @@ Constant::Constant(TensorType type, std::vector<uint8_t> bytes)
   }
 }
 
+void Constant::check_read_as(size_t element_bytes, bool is_float) const {
+  if (element_bytes == (type_.dtype.bits + 7u) / 8 && is_float == type_.dtype.is_float()) return;
+  throw PackError(QPLAN_INTERNAL, "a constant of type " + to_string(type_) + " is read as " +
+                                      (is_float ? "floats of " : "integers of ") +
+                                      std::to_string(element_bytes) + " bytes");
+}
+
 ConstantRef make_scalar(float value) { return make_constant<float>(kFloat32, {}, {value}); }
 ConstantRef make_scalar(int32_t value) { return make_constant<int32_t>(kInt32, {}, {value}); }
 

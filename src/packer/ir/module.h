@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -32,12 +33,17 @@ class Constant {
   std::span<const uint8_t> bytes() const { return bytes_; }
   uint64_t content_hash() const { return hash_; }
 
+  // The elements, in a type as wide as theirs (of bits: a byte), of floats or integers as they are. PackError
+  // (QPLAN_INTERNAL) for others, which would make other numbers of the bytes.
   template <typename T>
   std::span<const T> as() const {
+    check_read_as(sizeof(T), std::is_floating_point_v<T>);
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
 
  private:
+  void check_read_as(size_t element_bytes, bool is_float) const;
+
   TensorType type_;
   std::vector<uint8_t> bytes_;
   uint64_t hash_;

@@ -94,10 +94,7 @@ std::optional<Values> channel_values(const Pre& pre, PreValue value, const ir::S
       values[o] = static_cast<double>(entry<float>(*constant, o));
       continue;
     }
-    const ir::DType dtype = constant->type().dtype;
-    const int64_t q = dtype == ir::kInt32  ? entry<int32_t>(*constant, o)
-                      : dtype == ir::kInt8 ? entry<int8_t>(*constant, o)
-                                           : entry<uint8_t>(*constant, o);
+    const int64_t q = integer_entry(*constant, o);
     const int64_t zero_point = entry<int32_t>(*pre.constant(dequantize->operand(2)), o);
     values[o] = static_cast<double>(q - zero_point) *
                 static_cast<double>(entry<float>(*pre.constant(dequantize->operand(1)), o));

@@ -84,16 +84,13 @@ Constants evaluate_dequantize(pattern::PreNode node, const Constants& operands) 
     for (size_t i = axis + 1; i < shape.size(); ++i) inner *= static_cast<size_t>(shape[i]);
   }
   std::vector<float> reals(count);
-  const auto convert = [&](const auto values) {
+  with_integers(data, [&](const auto values) {
     for (size_t i = 0; i < count; ++i) {
       const size_t channel = i / inner % channels;
       const int64_t difference = int64_t{values[i]} - entry<int32_t>(*operands[2], channel);
       reals[i] = static_cast<float>(difference) * entry<float>(*operands[1], channel);
     }
-  };
-  if (data.type().dtype == ir::kInt8) convert(data.as<int8_t>());
-  if (data.type().dtype == ir::kUint8) convert(data.as<uint8_t>());
-  if (data.type().dtype == ir::kInt32) convert(data.as<int32_t>());
+  });
   return {ir::make_constant(ir::kFloat32, shape, reals)};
 }
 
@@ -165,7 +162,9 @@ Result quantize_constant(const RewriteContext& context, std::string* why) {
   ir::ConstantRef result;
   if (type.dtype == ir::kInt8) result = quantize_as<int8_t>(context, type.dtype, &saturated);
   if (type.dtype == ir::kUint8) result = quantize_as<uint8_t>(context, type.dtype, &saturated);
+  if (type.dtype == ir::kInt16) result = quantize_as<int16_t>(context, type.dtype, &saturated);
   if (type.dtype == ir::kInt32) result = quantize_as<int32_t>(context, type.dtype, &saturated);
+  if (result == nullptr) throw PackError(QPLAN_INTERNAL, cat("a constant is quantised to ", type.dtype));
   *why = cat(count_text(static_cast<uint64_t>(type.num_elements()), "value"), " to ", type.dtype, ", ",
              saturated, " saturated");
   return context.post().constant_value(std::move(result), context.pre().name(context.matches["data"]));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/quantization/quantization.h"
+#include "src/packer/error.h"
 #include "src/packer/ir/module.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
@@ -72,6 +73,24 @@ template <typename T>
 T entry(const ir::Constant& constant, size_t index) {
   const auto values = constant.as<T>();
   return values[values.size() == 1 ? 0 : index];
+}
+
+// work(values) with all values of a constant, in the type of its dtype: int8, uint8, int16 or int32, those of
+// quantised tensors. PackError (QPLAN_INTERNAL) for others.
+template <typename Work>
+auto with_integers(const ir::Constant& constant, const Work& work) {
+  const ir::DType dtype = constant.type().dtype;
+  if (dtype == ir::kInt8) return work(constant.as<int8_t>());
+  if (dtype == ir::kUint8) return work(constant.as<uint8_t>());
+  if (dtype == ir::kInt16) return work(constant.as<int16_t>());
+  if (dtype != ir::kInt32) throw PackError(QPLAN_INTERNAL, "quantised values are " + ir::to_string(dtype));
+  return work(constant.as<int32_t>());
+}
+
+// entry() of one of those.
+inline int64_t integer_entry(const ir::Constant& constant, size_t index) {
+  return with_integers(constant,
+                       [&](const auto values) { return int64_t{values[values.size() == 1 ? 0 : index]}; });
 }
 
 // Elements of a tensor around one axis: [outer][axis][inner].

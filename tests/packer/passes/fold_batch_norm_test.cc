@@ -49,6 +49,19 @@ TEST(FoldBatchNorm, OneFactorForAllKeepsOneScale) {
             folded(kWeights + ", 0.0625f, 0", "1, 1"));
 }
 
+TEST(FoldBatchNorm, FactorsAreIntegersOfEveryWidth) {
+  for (const std::string dtype : {"int8", "int16", "int32"}) {
+    EXPECT_EQ(fold(kHead + "  %3 = qnn.dequantize(const(Tensor[(2, 1, 1), " + dtype +
+                   "], [100, 0]), 0.25f, 4);\n  %4 = add(%2, %3);\n  qnn.quantize(%4" + kQuantize),
+              folded(kWeights + ", 0.25f, 0", "24, -1"));
+  }
+  EXPECT_EQ(fold(kHead +
+                 "  %3 = qnn.dequantize(const(Tensor[(2, 1, 1), int16], [1000, 2000]), 0.5f, 0);\n"
+                 "  %4 = multiply(%2, %3);\n  qnn.quantize(%4" +
+                 kQuantize),
+            folded(kWeights + ", const(Tensor[(2), float32], [125, 250]), 0", "0, 0"));
+}
+
 // Quantisation-aware training exports the weights' factor, its inverse, and the batch normalisation that has
 // it again.
 TEST(FoldBatchNorm, AFactorTakenAwayAndPutBackIsRoundedOnce) {

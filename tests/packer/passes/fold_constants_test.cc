@@ -124,5 +124,23 @@ TEST(FoldConstants, LeavesQuantisationOfConstants) {
             "unchanged");
 }
 
+// Once floats stay, dequantised constants are constants, of every dtype that they may have.
+TEST(FoldConstants, DequantisesIntegersOfEveryWidth) {
+  const auto folded = [](const std::string& integers) {
+    passes::PassContext made = context();
+    made.floats_stay = true;
+    return run_pass("fold_constants", "", "  qnn.dequantize(" + integers + ")\n", made);
+  };
+  for (const std::string dtype : {"int8", "int16", "int32"}) {
+    EXPECT_EQ(folded("const(Tensor[(2), " + dtype + "], [100, -28]), 0.5f, 3"),
+              "const(Tensor[(2), float32], [48.5, -15.5])\n");
+  }
+  EXPECT_EQ(folded("const(Tensor[(2), uint8], [100, 228]), 0.5f, 3"),
+            "const(Tensor[(2), float32], [48.5, 112.5])\n");
+  EXPECT_EQ(folded("const(Tensor[(2), int16], [-32768, 32767]), const(Tensor[(2), float32], [0.5, 2]), 0, "
+                   "axis=0"),
+            "const(Tensor[(2), float32], [-16384, 65534])\n");
+}
+
 }  // namespace
 }  // namespace qplan::passes_test::fold_constants_test

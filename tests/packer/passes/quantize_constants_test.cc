@@ -49,6 +49,11 @@ TEST(QuantizeConstants, BiasToInt32) {
             "const(Tensor[(3), int32], [1000, -1000, 2147483647])\n");
 }
 
+TEST(QuantizeConstants, ToInt16) {
+  EXPECT_EQ(quantize("const(Tensor[(4), float32], [100, -200, 3000, 32767])", "0.5f, 0, out_dtype=\"int16\""),
+            "const(Tensor[(4), int16], [200, -400, 6000, 32767])\n");
+}
+
 TEST(QuantizeConstants, LeavesWhatIsNoConstant) {
   EXPECT_EQ(run_pass("quantize_constants", "%x: Tensor[(4), float32]", "  qnn.quantize(%x, 1f, 0)\n"),
             "unchanged");
