@@ -148,6 +148,14 @@ OpDef list::cast() {
           .evaluate = evaluate_cast};
 }
 
+// Every operation of these is one of float32 (docs/numerics/float32.md): products, sums, quotients and roots
+// of float32 that are rounded to double before are the same.
+namespace {
+double attr_float32(const ir::Node& node, std::string_view name) {
+  return double{to_float32(attr_float(node, name))};
+}
+}  // namespace
+
 OpDef list::add() { return arithmetic("add", "qnn.add"); }
 OpDef list::subtract() { return arithmetic("subtract", "qnn.subtract"); }
 OpDef list::multiply() { return arithmetic("multiply", "qnn.mul"); }
@@ -191,7 +199,7 @@ OpDef list::nn_relu() {
 }
 OpDef list::nn_leaky_relu() {
   return unary("nn.leaky_relu", infer_real,
-               [](const ir::Node& node, double x) { return x < 0 ? attr_float(node, "alpha") * x : x; },
+               [](const ir::Node& node, double x) { return 0 < x ? x : attr_float32(node, "alpha") * x; },
                {{"alpha", AttrKind::kFloat, 0.25}});
 }
 OpDef list::sigmoid() {
@@ -212,7 +220,8 @@ OpDef list::sqrt() {
   return unary("sqrt", infer_real, [](const ir::Node&, double x) { return std::sqrt(x); });
 }
 OpDef list::rsqrt() {
-  return unary("rsqrt", infer_real, [](const ir::Node&, double x) { return 1 / std::sqrt(x); });
+  return unary("rsqrt", infer_real,
+               [](const ir::Node&, double x) { return 1 / double{to_float32(std::sqrt(x))}; });
 }
 OpDef list::log() {
   return unary("log", infer_real, [](const ir::Node&, double x) { return log_function(x); });
@@ -230,7 +239,8 @@ OpDef list::cos() {
 OpDef list::nn_elu() {
   return unary("nn.elu", infer_real,
                [](const ir::Node& node, double x) {
-                 return x < 0 ? attr_float(node, "alpha") * exp_less_one_function(x) : x;
+                 return 0 < x ? x
+                              : attr_float32(node, "alpha") * double{to_float32(exp_less_one_function(x))};
                },
                {{"alpha", AttrKind::kFloat, 1.0}});
 }
@@ -251,7 +261,7 @@ OpDef list::ceil() {
 }
 OpDef list::hard_sigmoid() {
   const auto function = [](const ir::Node& node, double x) {
-    const double y = attr_float(node, "alpha") * x + attr_float(node, "beta");
+    const double y = to_float32(to_float32(attr_float32(node, "alpha") * x) + attr_float32(node, "beta"));
     return y < 0 ? 0.0 : y > 1 ? 1.0 : y;
   };
   return unary("hard_sigmoid", infer_real, function,

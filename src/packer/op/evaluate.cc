@@ -292,6 +292,7 @@ double sine_function(double x, uint32_t quarters) {
   constexpr double kTwoOverPi = 0.63661977236758134308;
   constexpr double kHigh = 0x1.921fb544p+0, kMiddle = 0x1.0b4611a6p-34, kLow = 2.0222662487959506e-21;
   if (!(std::fabs(x) < 1073741824.0)) return std::numeric_limits<double>::quiet_NaN();
+  if (x == 0 && quarters % 2 == 0) return quarters % 4 < 2 ? x : -x;  // -0 less 0 is 0
   const double count = round_half_even(x * kTwoOverPi);
   const double r = ((x - count * kHigh) - count * kMiddle) - count * kLow, square = r * r;
   quarters += static_cast<uint32_t>(static_cast<uint64_t>(static_cast<int64_t>(count)) & 3);

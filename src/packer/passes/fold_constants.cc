@@ -195,8 +195,8 @@ std::unique_ptr<ir::Function> run_quantize_constants(const ir::Module&, const ir
 // ---- fuse_unary_chain ----
 // Any function of one 8-bit value is a table of 256: dequantize -> float operators with scalar constants ->
 // quantize becomes qnn.lookup, however often the value itself is read on the way (x * hard_sigmoid(x)).
-// Lowering, but to the bits that the float operators would give: each is evaluated as it stands, in the order
-// of the graph.
+// Lowering, but to the bits that the float operators would give (docs/numerics/float32.md has the functions
+// of which the packer evaluates a closer value): each is evaluated as it stands, in the order of the graph.
 
 namespace {
 

@@ -63,6 +63,23 @@ TEST(EvaluateUnary, FunctionsInDoubleRoundedOnce) {
   EXPECT_EQ(evaluate_text("nn.leaky_relu(" + floats("-2, 2", 2) + ", alpha=0.25f)"), "float32(2): -0.5 2");
 }
 
+// Values at which double, rounded once, gives a neighbour; expected are those of NumPy in float32.
+TEST(EvaluateUnary, RoundsEachOperationOfArithmetic) {
+  EXPECT_EQ(evaluate_text("hard_sigmoid(" + floats("-1.89, -1.464, -1.186", 3) + ")"),
+            "float32(3): 0.12200001 0.20719999 0.26279998");
+  EXPECT_EQ(evaluate_text("rsqrt(" + floats("6.23, 4.83, 6.71", 3) + ")"),
+            "float32(3): 0.40064156 0.45501578 0.3860457");
+  EXPECT_EQ(evaluate_text("nn.leaky_relu(" + floats("-6.63, -8.3, -7.89", 3) + ", alpha=0.01f)"),
+            "float32(3): -0.0663 -0.083 -0.078899994");
+  EXPECT_EQ(evaluate_text("nn.elu(" + floats("-4.61, -5.23, -0.14", 3) + ", alpha=0.3f)"),
+            "float32(3): -0.29701447 -0.29839396 -0.039192528");
+}
+
+TEST(EvaluateUnary, KeepsTheSignOfZero) {
+  for (const char* op : {"sin", "sqrt", "nn.leaky_relu", "nn.elu", "tanh", "erf", "round"})
+    EXPECT_EQ(evaluate_text(std::string(op) + "(" + floats("-0, 0", 2) + ")"), "float32(2): -0 0") << op;
+}
+
 TEST(EvaluateUnary, RoundIsHalfToEven) {
   EXPECT_EQ(evaluate_text("round(" + floats("0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 8388609", 7) + ")"),
             "float32(7): 0 2 2 -0 -2 0 8388609");
