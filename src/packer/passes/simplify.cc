@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"
@@ -182,10 +184,30 @@ Result drop_cast(const RewriteContext& context, std::string* why) {
   return context["data"];
 }
 
+// A number is true where it is not 0, NaN too: what it would be as a byte says something else.
+Result cast_to_bool(const RewriteContext& context, std::string* why) {
+  if (context.pre().type(context.matches["data"]).dtype == ir::kBool) return std::nullopt;
+  *why = "a cast to bool asks whether numbers are 0";
+  const auto equals_zero = [&](PostValue value, ir::DType dtype) {
+    const ir::TensorType scalar{dtype, {}};
+    const auto zero = std::make_shared<const ir::Constant>(
+        scalar, std::vector<uint8_t>(static_cast<size_t>(scalar.size_bytes())));
+    return context.post().call("equal", {value, context.post().constant_value(zero)}, {},
+                               context.root.name());
+  };
+  const ir::DType dtype = context.pre().type(context.matches["data"]).dtype;
+  return equals_zero(equals_zero(context["data"], dtype), ir::kBool);
+}
+
 Result drop_zero_bias(const RewriteContext& context, std::string* why) {
   const ir::ConstantRef bias = context.constant("bias");
   // 0.0f is four zero bytes too; a bias of -0.0f is left, it is rare.
   if (!std::ranges::all_of(bias->bytes(), [](uint8_t byte) { return byte == 0; })) return std::nullopt;
+  const PreValue data = context.matches["data"];
+  if (context.pre().type(data).dtype.is_float() && !is_never_negative_zero(context.pre(), data)) {
+    *why = "the data may be -0, of which it makes +0";
+    return std::nullopt;
+  }
   *why = "a bias of zeros, dropped";
   return context["data"];
 }
@@ -373,6 +395,7 @@ std::vector<Rewrite> simplify_rows() {
        relu_to_clip},
       {"merge_clips", 0, op("clip", {data}).dtype(ir::kFloat32), merge_clips},
       {"drop_cast", 0, op("cast", {data}), drop_cast},
+      {"cast_to_bool", 0, op("cast", {data}).dtype(ir::kBool), cast_to_bool},
       {"drop_zero_bias", 0, op("nn.bias_add", {data, constant().as("bias")}), drop_zero_bias},
       {"unit_strides", 0, one_of(op::names_where(has_window)), unit_strides},
       {"pad_value_to_int32", 0,

@@ -173,6 +173,20 @@ TEST(Simplify, ABiasOfZerosGoes) {
             "%x\n");
   EXPECT_EQ(simplify("%x: Tensor[(1, 2), int32]", "  nn.bias_add(%x, const(Tensor[(2), int32], [0, 1]))\n"),
             "unchanged");
+  // -0 + 0 is 0; a product has no -0.
+  const std::string zeros = "const(Tensor[(2), float32], [0, 0])";
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2), float32]", "  nn.bias_add(%x, " + zeros + ")\n"), "unchanged");
+  EXPECT_EQ(simplify("%x: Tensor[(1, 2), float32], %y: Tensor[(2, 2), float32]",
+                     "  %0 = nn.dense(%x, %y);\n  nn.bias_add(%0, " + zeros + ")\n"),
+            "%0 = nn.dense(%x, %y);\n%0\n");
+}
+
+TEST(Simplify, ACastToBoolIsAComparison) {
+  EXPECT_EQ(simplify("%x: Tensor[(2), float32]", "  cast(%x, dtype=\"bool\")\n"),
+            "%0 = equal(%x, 0f);\n%1 = equal(%0, False);\n%1\n");
+  EXPECT_EQ(simplify("%x: Tensor[(2), uint8]", "  cast(%x, dtype=\"bool\")\n"),
+            "%0 = equal(%x, 0u8);\n%1 = equal(%0, False);\n%1\n");
+  EXPECT_EQ(simplify("%x: Tensor[(2), bool]", "  cast(%x, dtype=\"float32\")\n"), "unchanged");
 }
 
 TEST(Simplify, AWindowOverEverythingHasNoStride) {

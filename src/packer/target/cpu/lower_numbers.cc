@@ -68,6 +68,14 @@ Constraint movable(const std::string& id, bool result_too) {
 NodeSequence match_cast(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "cast") ? NodeSequence{node} : NodeSequence{};
 }
+// Bytes of the kernel are numbers: a bool is a comparison with 0 (the rewrite cast_to_bool).
+Constraint casts_to_numbers() {
+  return {"cpu.cast.bool", "the result is a number", "do not skip the rewrite cast_to_bool",
+          [](const Matched& match) -> std::string {
+            const bool is_bool = match.lowering.type(node_of(match)->results[0]).dtype == ir::kBool;
+            return is_bool ? "its result is bool" : "";
+          }};
+}
 void lower_cast(Lowering& lowering, const NodeSequence& sequence) {
   ProgramStep step = step_of_operands(lowering, kKernel_cast, lowering.node(sequence.front()));
   step.params = NoParams{};
@@ -169,7 +177,7 @@ void lower_topk(Lowering& lowering, const NodeSequence& sequence) {
 std::vector<TableRow> number_rows() {
   // operator list: each row has the functions of its operators
   return {{"int_binary", match_int_binary, {}, lower_int_binary},
-          {"cast", match_cast, {movable("cpu.cast.dtype", true)}, lower_cast},
+          {"cast", match_cast, {movable("cpu.cast.dtype", true), casts_to_numbers()}, lower_cast},
           {"gather_nd", match_gather_nd, constraints_of_gather_nd(), lower_gather_nd},
           {"compare", match_compare, {movable("cpu.compare.dtype", false)}, lower_compare},
           {"select", match_select, {movable("cpu.select.dtype", true)}, lower_select},
