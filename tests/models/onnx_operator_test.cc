@@ -232,6 +232,20 @@ std::vector<double> normalized(const std::vector<double>& x, size_t count, doubl
   return y;
 }
 
+// What ONNX says: every number but 0 is true, and true is 1.
+TEST(OnnxOperator, CastsToBoolAskWhetherNumbersAreZero) {
+  const std::vector<uint8_t> expected = {0, 1, 1, 1, 1, 1};
+  const Case to_bool{"Cast", {attr_int("to", kBool)}};
+  EXPECT_EQ(run<uint8_t>(to_bool, kFloat, kShape, std::vector<float>{-0.0f, 0.25f, -1, 2.5f, 256, NAN}),
+            expected);
+  EXPECT_EQ(run<uint8_t>(to_bool, kInt32, kShape, std::vector<int32_t>{0, 1, -1, 2, 256, INT32_MIN}),
+            expected);
+  EXPECT_EQ(run<uint8_t>(to_bool, kInt64, kShape, std::vector<int64_t>{0, 1, -1, 2, 256, INT64_MIN}),
+            expected);
+  EXPECT_EQ(run<uint8_t>(to_bool, kUint8, kShape, std::vector<uint8_t>{0, 1, 2, 3, 128, 255}), expected);
+  EXPECT_EQ(run<uint8_t>(to_bool, kInt8, kShape, std::vector<int8_t>{0, 1, -1, 2, 127, -128}), expected);
+}
+
 TEST(OnnxOperator, Normalizations) {
   const auto channels = [](OnnxBuilder& b, Names& inputs) {
     b.constant<float>("scale", kFloat, {2}, {2, -1}).constant<float>("bias", kFloat, {2}, {0.5f, 1});

@@ -76,6 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "  nn.dynamic_dequantize(%1, %0.1, %0.2, %0.1, %0.2)"},
         Refused{"cpu.op.negative", "(2), int64", "  negative(%x)"},
         Refused{"cpu.cast.dtype", "(2), float32", "  cast(%x, dtype=\"float64\")"},
+        Refused{"cpu.cast.bool", "(2), float32", "  cast(%x, dtype=\"bool\")"},
         Refused{"cpu.gather_nd.dtype", "(2), float32",
                 "  %0 = cast(%x, dtype=\"float64\");\n  gather_nd(%0, const(Tensor[(1), int32], [1]))"},
         Refused{"cpu.log_softmax.scales", "(1, 3), int8", "  qnn.log_softmax(%x, 1f, 0, 0.0625f, -128)"},
