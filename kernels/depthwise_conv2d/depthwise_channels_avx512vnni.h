@@ -343,7 +343,8 @@ Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
     case WayKind::kSlide:
       break;
   }
-  if (form != Form::kPlain) return both(slide_of<kStride>(form));
+  if (form == Form::kF32e) return f32e_way<kStride>(p.block);
+  if (form == Form::kSigned) return both(slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>);
   if (p.block.groups == 4)
     return {plain_slide<kStride, 4>(a, p.block), plain_slide<kStride, 4, 1>(a, p.block), true};
   return both(p.block.groups == 2 ? plain_slide<kStride, 2>(a, p.block)

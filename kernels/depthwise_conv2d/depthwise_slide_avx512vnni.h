@@ -225,11 +225,18 @@ Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
   return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups != 2>;
 }
 
-// The other forms, of whole blocks.
+// F32E, which models of ONNX and PyTorch have: one function for all that is not a whole block.
 template <uint32_t kStride>
-Slide slide_of(Form form) {
-  return form == Form::kSigned ? slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>
-                               : slide<F32eEpilogue, kStride, 1, 2 / kStride, true, true>;
+Way f32e_way(const Block& block) {
+  constexpr uint32_t kRows = 2 / kStride;
+  const auto both = [](Slide slide) { return Way{slide, slide}; };
+  if (block.groups == 4) {
+    return {slide<F32eEpilogue, kStride, 4, kRows, false, true>,
+            slide<F32eEpilogue, kStride, 4, 1, false, true>, true};
+  }
+  if (block.groups == 2) return both(slide<F32eEpilogue, kStride, 2, kRows, false, true>);
+  return both(block.count == 64 ? slide<F32eEpilogue, kStride, 1, kRows, true, true>
+                                : slide<F32eEpilogue, kStride, 1, kRows, false, true>);
 }
 
 }  // namespace

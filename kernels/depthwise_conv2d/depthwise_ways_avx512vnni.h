@@ -57,7 +57,8 @@ inline bool has_pixel_pairs(const DepthwiseConv2dArgs& a, Form form) {
 // Fewer parts never need more scratch.
 inline WayKind way_kind(const DepthwiseConv2dArgs& a, const Block& block, Form form, uint32_t num_parts) {
   if (a.kernel_h != 3 || num_parts > 2 || form == Form::kIntegers) return WayKind::kColumns;
-  if (form != Form::kPlain) return block.count == 64 ? WayKind::kSlide : WayKind::kColumns;
+  if (form == Form::kSigned) return block.count == 64 ? WayKind::kSlide : WayKind::kColumns;
+  if (form == Form::kF32e) return WayKind::kSlide;
   if (has_pixel_pairs(a, form) || (a.input_c == 16 && a.dilation_w == 1)) return WayKind::kPixels;
   const bool has_halves = block.count == 64 && outputs_are_free(a) && a.input_dtype == a.output_dtype;
   return has_halves ? WayKind::kHalves : WayKind::kSlide;
@@ -102,7 +103,7 @@ inline size_t part_bytes(const DepthwiseConv2dArgs& a) {
 inline size_t padding_bytes(const DepthwiseConv2dArgs& a) {
   return (size_t{a.input_w} * a.input_c + 127) / 64 * 64;
 }
-// Of the columns of a chunk: vectors of outputs come in fours, or two of two rows.
+// Columns of a chunk: vectors of outputs come in fours, or two of two rows.
 inline size_t columns_bytes(const DepthwiseConv2dArgs& a) {
   const uint32_t outputs = a.output_w < kChunk ? (a.output_w + 3) / 4 * 4 : kChunk;
   return (size_t{outputs - 1} * a.stride_w + a.kernel_w) * num_dwords(a) * 256;

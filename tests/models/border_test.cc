@@ -76,6 +76,7 @@ TEST(Border, MobilenetOfOnnxTakesWhatThatOfTfliteTakes) {
 }
 
 // Its tables between layers and its planes take no memory; reals take three bytes more for each element.
+// Its weights have no zero point, so that depthwise kernels may take less scratch.
 TEST(Border, MobilenetOfPytorchTakesWhatThatOfTfliteTakes) {
   const auto model = torch("mnv2_torch_frozen.pt");
   if (!std::filesystem::exists(model)) GTEST_SKIP() << kNoDataDirectory;
@@ -83,12 +84,12 @@ TEST(Border, MobilenetOfPytorchTakesWhatThatOfTfliteTakes) {
   for (const char* layout : {"nchw", "nhwc"}) {
     const Packed bytes = pack_file(model, {.io = "int8", .layout = layout});
     EXPECT_EQ(bytes.arena_bytes, tflite.arena_bytes) << layout;
-    EXPECT_EQ(bytes.scratch_bytes, tflite.scratch_bytes) << layout;
+    EXPECT_LE(bytes.scratch_bytes, tflite.scratch_bytes) << layout;
     EXPECT_EQ(bytes.num_cascades, tflite.num_cascades) << layout;
     EXPECT_EQ(bytes.num_conversions, 0u) << layout;
     const Packed reals = pack_file(model, {.io = "float", .layout = layout});
     EXPECT_EQ(reals.arena_bytes, tflite.arena_bytes + 3 * kImage) << layout;
-    EXPECT_EQ(reals.scratch_bytes, tflite.scratch_bytes) << layout;
+    EXPECT_EQ(reals.scratch_bytes, bytes.scratch_bytes) << layout;
     EXPECT_EQ(reals.num_cascades, tflite.num_cascades) << layout;
     EXPECT_EQ(reals.num_conversions, 0u) << layout;
   }
