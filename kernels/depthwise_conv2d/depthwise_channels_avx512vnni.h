@@ -13,7 +13,7 @@ namespace {
 // had taken as many cycles as the products.
 
 // kHalf 0: of each 16 channels the first 8; 1: the others. kRows: of outputs. kSigned: of the input.
-template <uint32_t kStride, uint32_t kRows, bool kSigned, uint32_t kHalf>
+template <typename Epilogue, uint32_t kStride, uint32_t kRows, bool kSigned, uint32_t kHalf>
 struct HalfPass {
   static constexpr uint32_t kInputRows = kRows + 2;
   static constexpr uint32_t kPreparedRows = 2 / kStride;  // for which there are weights
@@ -25,7 +25,7 @@ struct HalfPass {
   const Prepared& p;
   __m512i weights[3][kRows][2];
   __m512i bias[2];
-  PlainEpilogue epilogues[2];
+  Epilogue epilogues[2];
   __m512i outside, sign_bias;
   Pair columns[3];  // the last three, in turn
   const uint8_t* rows[kInputRows];
@@ -143,7 +143,7 @@ struct HalfPass {
 };
 
 // num_outputs of each row, of columns from run.first on.
-template <uint32_t kStride, uint32_t kRows, bool kSigned>
+template <typename Epilogue, uint32_t kStride, uint32_t kRows, bool kSigned>
 __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const Prepared& p,
                                             const ColumnRun& run, const OutputRows& to,
                                             uint32_t num_outputs) {
@@ -155,14 +155,14 @@ __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const 
     const uint32_t num_x = num_outputs - x < pass ? num_outputs - x : pass;
     const int64_t column = run.first + int64_t{x} * kStride;
     __m512i* at = p.words;
-    HalfPass<kStride, kRows, kSigned, 1>(a, p, run, column)
+    HalfPass<Epilogue, kStride, kRows, kSigned, 1>(a, p, run, column)
         .run(
             num_x, [&](const __m512i(&words)[kRows]) __attribute__((always_inline)) {
 #pragma GCC unroll 2
               for (uint32_t row = 0; row < kRows; ++row) _mm512_store_si512(at++, words[row]);
             });
     at = p.words;
-    HalfPass<kStride, kRows, kSigned, 0>(a, p, run, column)
+    HalfPass<Epilogue, kStride, kRows, kSigned, 0>(a, p, run, column)
         .run(
             num_x, [&](const __m512i(&words)[kRows]) __attribute__((always_inline)) {
 #pragma GCC unroll 2
@@ -176,12 +176,12 @@ __attribute__((noinline)) void slide_halves(const DepthwiseConv2dArgs& a, const 
   }
 }
 
-template <uint32_t kStride>
+template <typename Epilogue, uint32_t kStride>
 Way halves_way(const DepthwiseConv2dArgs& a) {
   constexpr uint32_t kRows = 2 / kStride;
   if (a.input_dtype == Dtype::kS8)
-    return {slide_halves<kStride, kRows, true>, slide_halves<kStride, 1, true>};
-  return {slide_halves<kStride, kRows, false>, slide_halves<kStride, 1, false>};
+    return {slide_halves<Epilogue, kStride, kRows, true>, slide_halves<Epilogue, kStride, 1, true>};
+  return {slide_halves<Epilogue, kStride, kRows, false>, slide_halves<Epilogue, kStride, 1, false>};
 }
 
 // ---- images of 8 or 16 channels: a vector takes eight or four pixels as they are in a row, and the columns
@@ -339,11 +339,12 @@ Way way_of(const DepthwiseConv2dArgs& a, const Prepared& p, Form form) {
     case WayKind::kPixels:
       return both(kStride == 1 && a.input_c == 8 ? narrow<1, 8> : narrow<kStride, 4>);
     case WayKind::kHalves:
-      return halves_way<kStride>(a);
+      return form == Form::kPlain ? halves_way<PlainEpilogue, kStride>(a)
+                                  : halves_way<F32eFractionEpilogue, kStride>(a);
     case WayKind::kSlide:
       break;
   }
-  if (form == Form::kF32e) return f32e_way<kStride>(p.block);
+  if (form == Form::kFractions) return fractions_way<kStride>(p.block);
   if (form == Form::kSigned) return both(slide<SignedEpilogue, kStride, 1, 2 / kStride, true, true>);
   if (p.block.groups == 4)
     return {plain_slide<kStride, 4>(a, p.block), plain_slide<kStride, 4, 1>(a, p.block), true};

@@ -105,6 +105,8 @@ void make_any_outputs(const DepthwiseConv2dArgs& a, const Prepared& p, Form form
       return make_outputs<PlainEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kSigned:
       return make_outputs<SignedEpilogue, kKernel, kStride>(a, p, to, num_x);
+    case Form::kFractions:
+      return make_outputs<F32eFractionEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kF32e:
       return make_outputs<F32eEpilogue, kKernel, kStride>(a, p, to, num_x);
     case Form::kIntegers:

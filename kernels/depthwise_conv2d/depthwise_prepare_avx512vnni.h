@@ -252,7 +252,7 @@ Prepared prepare(const DepthwiseConv2dArgs& a, const Block& block, Form form, co
   const uint32_t copies = has_pixel_pairs(a, form) ? 8 : block.groups;
   const Parts parts = prepare_any_weights<kKernel, kRows>(a, block, copies, s.weights);
   prepare_constant(a.bias, block, copies, s.bias);
-  if (form == Form::kF32e) {
+  if (a.contract == Contract::kF32e) {
     prepare_constant(a.scale, block, copies, s.factor);
   } else if (form == Form::kPlain || form == Form::kSigned) {
     prepare_constant(a.float_scale, block, copies, s.factor);

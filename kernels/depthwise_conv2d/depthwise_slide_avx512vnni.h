@@ -225,18 +225,19 @@ Slide plain_slide(const DepthwiseConv2dArgs& a, const Block& block) {
   return slide<PlainEpilogue, kStride, kGroups, kRows, true, kGroups != 2>;
 }
 
-// F32E, which models of ONNX and PyTorch have: one function for all that is not a whole block.
+// F32E with scales below 1, which models of ONNX and PyTorch have: one function for all that is not a whole
+// block.
 template <uint32_t kStride>
-Way f32e_way(const Block& block) {
+Way fractions_way(const Block& block) {
   constexpr uint32_t kRows = 2 / kStride;
   const auto both = [](Slide slide) { return Way{slide, slide}; };
   if (block.groups == 4) {
-    return {slide<F32eEpilogue, kStride, 4, kRows, false, true>,
-            slide<F32eEpilogue, kStride, 4, 1, false, true>, true};
+    return {slide<F32eFractionEpilogue, kStride, 4, kRows, false, true>,
+            slide<F32eFractionEpilogue, kStride, 4, 1, false, true>, true};
   }
-  if (block.groups == 2) return both(slide<F32eEpilogue, kStride, 2, kRows, false, true>);
-  return both(block.count == 64 ? slide<F32eEpilogue, kStride, 1, kRows, true, true>
-                                : slide<F32eEpilogue, kStride, 1, kRows, false, true>);
+  if (block.groups == 2) return both(slide<F32eFractionEpilogue, kStride, 2, kRows, false, true>);
+  return both(block.count == 64 ? slide<F32eFractionEpilogue, kStride, 1, kRows, true, true>
+                                : slide<F32eFractionEpilogue, kStride, 1, kRows, false, true>);
 }
 
 }  // namespace

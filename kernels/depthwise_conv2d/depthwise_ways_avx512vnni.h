@@ -14,10 +14,11 @@ namespace {
 
 // ---- epilogues ----
 
-enum class Form { kPlain, kSigned, kF32e, kIntegers };
+enum class Form { kPlain, kSigned, kFractions, kF32e, kIntegers };
 
 inline Form form_of(const DepthwiseConv2dArgs& a, const Block& block) {
-  if (a.contract == Contract::kF32e) return Form::kF32e;
+  if (a.contract == Contract::kF32e)
+    return are_fractions(a.scale + block.channel, block.count) ? Form::kFractions : Form::kF32e;
   if (a.float_epilogue != FloatEpilogue::kNone &&
       groups_have_form(a, block.channel / 16, (block.count + 15) / 16)) {
     return a.float_epilogue == FloatEpilogue::kPlain ? Form::kPlain : Form::kSigned;
@@ -56,10 +57,11 @@ inline bool has_pixel_pairs(const DepthwiseConv2dArgs& a, Form form) {
 
 // Fewer parts never need more scratch.
 inline WayKind way_kind(const DepthwiseConv2dArgs& a, const Block& block, Form form, uint32_t num_parts) {
-  if (a.kernel_h != 3 || num_parts > 2 || form == Form::kIntegers) return WayKind::kColumns;
+  const bool is_rare = form == Form::kIntegers || form == Form::kF32e;
+  if (a.kernel_h != 3 || num_parts > 2 || is_rare) return WayKind::kColumns;
   if (form == Form::kSigned) return block.count == 64 ? WayKind::kSlide : WayKind::kColumns;
-  if (form == Form::kF32e) return WayKind::kSlide;
-  if (has_pixel_pairs(a, form) || (a.input_c == 16 && a.dilation_w == 1)) return WayKind::kPixels;
+  if (form == Form::kPlain && (has_pixel_pairs(a, form) || (a.input_c == 16 && a.dilation_w == 1)))
+    return WayKind::kPixels;
   const bool has_halves = block.count == 64 && outputs_are_free(a) && a.input_dtype == a.output_dtype;
   return has_halves ? WayKind::kHalves : WayKind::kSlide;
 }

@@ -62,6 +62,18 @@ static bool groups_have_form(const Args& args, uint32_t first, uint32_t count) {
   return all;
 }
 
+// Whether F32E's scales of `count` channels are below 1: then no product with an accumulator is beyond int32.
+// The bits of positive floats have the order of the floats.
+static inline bool are_fractions(const float* scales, uint32_t count) {
+  uint32_t above = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, scales + i, sizeof(bits));
+    above |= 0x3f7fffffu - bits;
+  }
+  return above >> 31 == 0;
+}
+
 // Doubling high multiplication: floor((a * m + 2^30) / 2^31), that is a * m / 2^31 rounded to nearest, ties
 // upwards. Equals gemmlowp's SaturatingRoundingDoublingHighMul for all a and m but a == m == -2^31, where
 // that one saturates.

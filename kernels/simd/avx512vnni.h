@@ -416,6 +416,17 @@ struct PlainEpilogue {
   }
 };
 
+// F32E where scales are_fractions: nothing has to be held back.
+struct F32eFractionEpilogue {
+  static constexpr bool kIsFloat = true;
+  VecF32 scale;
+  template <typename Args>
+  F32eFractionEpilogue(const Args& args, uint32_t channel) : scale(_mm512_loadu_ps(args.scale + channel)) {}
+  VecI32 outputs(VecI32 sum) const {
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale));
+  }
+};
+
 // FloatEpilogue::kSigned.
 struct SignedEpilogue {
   static constexpr bool kIsFloat = true;

@@ -152,24 +152,38 @@ inline void gemm_rows512(const Gemm& g, uint32_t first_block) {
   }
 }
 
-// Channels [b, b + kBlocks) in integers. TFL1 is rare: one small tile.
+// Whether blocks [b, b + count) have the epilogue of float: a proof or, under F32E, scales that
+// are_fractions.
+inline bool has_form512(const Gemm& g, uint32_t b, uint32_t count) {
+  if (g.contract != Contract::kF32e)
+    return g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, b, count);
+  __mmask16 above = 0;
+  for (const uint32_t end = b + count; b < end; ++b) {
+    const __m512 scales = _mm512_loadu_ps(g.scale + b * 16);
+    above |=
+        _mm512_mask_cmp_ps_mask(mask16(g.num_channels - b * 16), scales, _mm512_set1_ps(1.0f), _CMP_NLT_UQ);
+  }
+  return above == 0;
+}
+
+// The others. TFL1 and F32E with larger scales are rare: one small tile each.
 template <uint32_t kBlocks>
-inline void gemm_integer_rows512(const Gemm& g, uint32_t b) {
+inline void gemm_rare_rows512(const Gemm& g, uint32_t b) {
   if (g.contract == Contract::kTfl2) return gemm_rows512<Tfl2Epilogue, kBlocks>(g, b);
-  for (uint32_t end = b + kBlocks; b < end; ++b) gemm_rows512<Tfl1Epilogue, 1>(g, b);
+  for (uint32_t end = b + kBlocks; b < end; ++b) {
+    g.contract == Contract::kF32e ? gemm_rows512<F32eEpilogue, 1>(g, b) : gemm_rows512<Tfl1Epilogue, 1>(g, b);
+  }
 }
 
 template <typename Epilogue, uint32_t kBlocks>
 inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
   for (; b + kBlocks <= end_block; b += kBlocks) {
-    const bool in_float = g.contract == Contract::kF32e ||
-                          (g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, b, kBlocks));
-    if (in_float) {
+    if (has_form512(g, b, kBlocks)) {
       gemm_rows512<Epilogue, kBlocks>(g, b);
     } else if constexpr (kBlocks == kRowBlocks) {
       gemm_blocks512<Epilogue, kBlocks / 2>(g, b, b + kBlocks);
     } else {
-      gemm_integer_rows512<kBlocks>(g, b);
+      gemm_rare_rows512<kBlocks>(g, b);
     }
   }
   return b;
@@ -180,12 +194,8 @@ inline uint32_t gemm_blocks512(const Gemm& g, uint32_t b, uint32_t end_block) {
 template <typename Epilogue>
 inline uint32_t gemm_half_block512(const Gemm& g, uint32_t first_block, uint32_t block) {
   if (g.num_channels - block * 16 > kHalfBlock || g.num_rows < 16) return 0;
-  const auto has_form = [&](uint32_t from, uint32_t count) {
-    return g.contract == Contract::kF32e ||
-           (g.float_epilogue != FloatEpilogue::kNone && groups_have_form(g, from, count));
-  };
-  if (!has_form(block, 1)) return 0;
-  if (g.rows == nullptr && block > first_block && has_form(block - 1, 1)) {
+  if (!has_form512(g, block, 1)) return 0;
+  if (g.rows == nullptr && block > first_block && has_form512(g, block - 1, 1)) {
     if constexpr (kStreamsFromLowest<Epilogue>) {  // others have no registers for it
       if (is_streamed_three_halves512(g)) {
         g.sign_bias == 0 ? stream_three_halves512<Epilogue, false>(g, block - 1)
@@ -229,7 +239,7 @@ constexpr bool kProductAddsRests = true;
 
 inline void gemm(const Gemm& g, uint32_t first_block, uint32_t end_block) {
   if (g.contract == Contract::kF32e) {
-    gemm_all_blocks512<F32eEpilogue>(g, first_block, end_block);
+    gemm_all_blocks512<F32eFractionEpilogue>(g, first_block, end_block);
   } else if (g.float_epilogue == FloatEpilogue::kPlain) {
     gemm_all_blocks512<PlainEpilogue>(g, first_block, end_block);
   } else {

@@ -44,6 +44,8 @@ template <>
 constexpr bool kStreamSaturates<PlainEpilogue> = true;
 template <>
 constexpr bool kStreamSaturates<SignedEpilogue> = true;
+template <>
+constexpr bool kStreamSaturates<F32eFractionEpilogue> = true;
 template <typename Epilogue>
 constexpr bool kStreamsFromLowest = false;
 template <>

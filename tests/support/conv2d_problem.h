@@ -39,6 +39,7 @@ struct Conv2dProblem {
   std::vector<int32_t> bias, multiplier, shift;
   std::vector<int32_t> weight_rests;  // channel, k and rest of each of args.num_weight_rests
   std::vector<float> scale;
+  std::vector<float> given_scales;  // in turn, in the place of drawn ones; for F32E
   std::vector<float> float_scale, float_offset;
   std::vector<int32_t> expected, form_expected;  // by the contract; by the float epilogue where there is one
 
@@ -110,6 +111,14 @@ inline xt::xtensor<double, 4> conv2d_sums(const Conv2dProblem& problem) {
   return sums;
 }
 
+// For given_scales: all below 1, by as little as there is; none; one in the second group of 16 channels.
+inline std::vector<std::vector<float>> scales_around_one() {
+  constexpr float kBelow = 0x1.fffffep-1f;
+  std::vector<float> one_in_many(37, 0.001f);
+  one_in_many[20] = 1.0f;
+  return {{kBelow, 0.25f, 1e-9f}, {1.0f, 3.0f, 1e6f, 0x1p100f}, one_in_many};
+}
+
 // Draws operands for the geometry in `args`, scales that suit them, and the expected output.
 inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
   Conv2dArgs& a = problem->args;
@@ -141,7 +150,8 @@ inline void fill_conv2d_problem(Random& random, Conv2dProblem* problem) {
     const ChannelScale scale = random_scale(random, largest);
     problem->multiplier.push_back(scale.multiplier);
     problem->shift.push_back(scale.shift);
-    problem->scale.push_back(scale.scale);
+    const std::vector<float>& given = problem->given_scales;
+    problem->scale.push_back(given.empty() ? scale.scale : given[o % given.size()]);
   }
   draw_float_epilogue(random, &a, problem);
   problem->expected.clear();

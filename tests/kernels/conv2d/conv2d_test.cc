@@ -243,6 +243,40 @@ TEST_P(Conv2dVariant, EqualsTheOracleWhereProductsMeetIn16Bits) {
 }
 
 // Real networks have such entries on channels whose weights are zero.
+// Below 1 no product is beyond int32; kernels have an epilogue for blocks of such scales.
+TEST_P(Conv2dVariant, EqualsTheOracleUnderF32eAtScalesAroundOne) {
+  uint64_t seed = 2500;
+  for (const uint32_t channels : {8u, 16u, 24u, 40u, 64u, 100u}) {
+    for (const uint32_t kernel : {1u, 3u}) {
+      for (const uint32_t width : {1u, 7u, 40u}) {
+        for (const auto& scales : testing::scales_around_one()) {
+          Random random(++seed);
+          Conv2dProblem problem;
+          problem.seed = seed;
+          Conv2dArgs& a = problem.args;
+          a.input_c = 16;
+          a.output_c = channels;
+          a.weights_layout = kLayout_o16k4;
+          a.kernel_h = a.kernel_w = kernel;
+          a.batch = a.groups = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+          a.input_h = 3;
+          a.input_w = width;
+          a.pad_top = a.pad_left = kernel / 2;
+          ASSERT_TRUE(testing::set_output_extents(&a, kernel / 2, kernel / 2));
+          testing::draw_conv2d_scalars(random, &a);
+          a.contract = Contract::kF32e;
+          a.input_zero_point = dtype_min(a.input_dtype);
+          problem.given_scales = scales;
+          if (seed % 3 == 0) problem.bias_kind = Bias::kWrap;
+          testing::fill_conv2d_problem(random, &problem);
+          expect_correct(problem);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Conv2dVariant, TakesBiasesNear2To30) {
   for (uint64_t seed = 3000; seed < 3040 && !HasFailure(); ++seed) {
     expect_correct(random_problem(seed, Values::kWithEnds, Bias::kLarge));

@@ -228,6 +228,35 @@ TEST_P(DepthwiseConv2dVariant, EqualsTheOracleInPlainFormsThatFillTheDtype) {
   }
 }
 
+// Below 1 no product is beyond int32; kernels have an epilogue for blocks of such scales.
+TEST_P(DepthwiseConv2dVariant, EqualsTheOracleUnderF32eAtScalesAroundOne) {
+  uint64_t seed = 1670;
+  for (const uint32_t channels : {8u, 16u, 24u, 40u, 56u, 64u, 112u, 130u}) {
+    for (const uint32_t stride : {1u, 2u}) {
+      for (const auto& scales : testing::scales_around_one()) {
+        Conv2dProblem problem = network_problem(++seed, channels, 5, 9);
+        Conv2dArgs& a = problem.args;
+        a.contract = Contract::kF32e;
+        a.kernel_h = a.kernel_w = 3;
+        a.stride_h = a.stride_w = stride;
+        a.dilation_h = a.dilation_w = a.pad_top = a.pad_left = 1;
+        if (seed % 2 == 0) {
+          a.output_dtype = a.input_dtype;
+          a.output_zero_point = a.clamp_min = dtype_min(a.output_dtype);
+          a.clamp_max = dtype_max(a.output_dtype);
+        }
+        ASSERT_TRUE(testing::set_output_extents(&a, 2, 2));
+        problem.given_scales = scales;
+        if (seed % 3 == 0) problem.bias_kind = Bias::kWrap;
+        Random random(seed);
+        testing::fill_conv2d_problem(random, &problem);
+        expect_network_correct(problem);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 // A session has scratch for the step that takes most, so what a small image takes counts.
 TEST_P(DepthwiseConv2dVariant, TakesLittleScratchForSmallImages) {
   constexpr size_t kMostBytes = 8 << 10;  // weights of 64 channels as words are half of it
