@@ -231,12 +231,12 @@ static inline float exp_less_one_f32(float x) {
   return static_cast<float>(sum * wide);
 }
 
-// x - quarters * pi/2 in about [-pi/4, pi/4], for |x| < 2^30; exact to 2^-53 for |x| < 2^20, and to about
-// 2^-40 beyond.
+// x - quarters * pi/2 in about [-pi/4, pi/4], for |x| < 2^30, exact to 2^-53.
 static inline double turned(float x, uint32_t* quarters) {
   constexpr double kTwoOverPi = 0.63661977236758134308;
-  // pi/2 in three parts, of which the first two have so few bits that their products are exact.
-  constexpr double kHigh = 0x1.921fb544p+0, kMiddle = 0x1.0b4611a6p-34, kLow = 2.0222662487959506e-21;
+  // pi/2 in three parts, of which the first two have 21 and 23 bits: their products with a number of 30 bits
+  // are exact.
+  constexpr double kHigh = 0x1.921fbp+0, kMiddle = 0x1.5110b4p-22, kLow = 0x1.8469898cc517p-48;
   const double wide = x;
   const double count = wide * kTwoOverPi;
   const auto whole = static_cast<int64_t>(count < 0 ? count - 0.5 : count + 0.5);

@@ -290,7 +290,7 @@ double exp_less_one_function(double x) {
 // kernels/numeric/float_functions.h has the same reduction.
 double sine_function(double x, uint32_t quarters) {
   constexpr double kTwoOverPi = 0.63661977236758134308;
-  constexpr double kHigh = 0x1.921fb544p+0, kMiddle = 0x1.0b4611a6p-34, kLow = 2.0222662487959506e-21;
+  constexpr double kHigh = 0x1.921fbp+0, kMiddle = 0x1.5110b4p-22, kLow = 0x1.8469898cc517p-48;
   if (!(std::fabs(x) < 1073741824.0)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0 && quarters % 2 == 0) return quarters % 4 < 2 ? x : -x;  // -0 less 0 is 0
   const double count = round_half_even(x * kTwoOverPi);

@@ -75,6 +75,13 @@ TEST(EvaluateUnary, RoundsEachOperationOfArithmetic) {
             "float32(3): -0.29701447 -0.29839396 -0.039192528");
 }
 
+// Many turns away from 0; expected are those of the library in double.
+TEST(EvaluateUnary, TurnsAnglesExactly) {
+  EXPECT_EQ(evaluate_text("sin(" + floats("-234907870, -36893750, -28871026", 3) + ")"),
+            "float32(3): 1.1097537e-05 -4.0838993e-05 0.00021759066");
+  EXPECT_EQ(evaluate_text("cos(" + floats("-276438720", 1) + ")"), "float32(1): -2.268862e-05");
+}
+
 TEST(EvaluateUnary, KeepsTheSignOfZero) {
   for (const char* op : {"sin", "sqrt", "nn.leaky_relu", "nn.elu", "tanh", "erf", "round"})
     EXPECT_EQ(evaluate_text(std::string(op) + "(" + floats("-0, 0", 2) + ")"), "float32(2): -0 0") << op;
