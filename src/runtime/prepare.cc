@@ -196,7 +196,9 @@ class Preparation {
     for (uint32_t i = 0; i < format::count_of(step_inputs_); ++i) {
       const uint32_t t = step_inputs_->Get(i);
       if (values_.tensors() != nullptr && values_.tensors()[t].is_constant) continue;
-      if (view.address(t) != nullptr && !values_.is_hidden(t)) continue;
+      if (view.address(t) != nullptr && !values_.is_hidden(t) &&
+          !values_.is_under_scratch(index - first_step_, t))
+        continue;
       values_.refuse_read(&fail_step(index, family, t), i, t);
       return false;
     }

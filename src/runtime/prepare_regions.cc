@@ -41,7 +41,7 @@ const format::NpuBind* RegionChecks::kept_input(uint32_t i, const format::NpuSte
 bool RegionChecks::check_reads(uint32_t i, const format::NpuStep& npu) {
   for (uint32_t k = 0; k < format::count_of(npu.inputs()); ++k) {
     const uint32_t t = npu.inputs()->Get(k);
-    if (values_.has_value(t)) continue;
+    if (values_.has_value(t) && !values_.is_under_scratch(i, t)) continue;
     if (values_.is_hidden_without_device(t) && kept_input(i, npu, k) != nullptr) continue;
     values_.refuse_read(&fail(i, t), k, t);
     return false;

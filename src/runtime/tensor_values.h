@@ -121,6 +121,27 @@ class TensorValues {
       session_.data[t] = overwritten();
     }
   }
+  // Whether the scratch of a step between the one that has written the tensor and this one lies over it: with
+  // several workers scratch is elsewhere. Then the tensor has lost its value. Most tensors are read by the
+  // next step, so that looking back takes less than taking values at each step with scratch.
+  __attribute__((noinline)) bool is_under_scratch(uint32_t step, uint32_t t) {
+    const auto* sizes = session_.function->scratch_sizes();
+    const PlannedRange range = range_of(t);
+    if (format::count_of(sizes) == 0 || range.bank != session_.plan.main_bank()) return false;
+    while (step-- > 0) {
+      const uint32_t index = session_.step_index(step);
+      const format::NpuStep* npu = session_.plan.npu_step(index);
+      if (contains(npu != nullptr ? npu->outputs() : session_.plan.step(index).outputs(), t)) return false;
+      const PlannedRange scratch = {range.bank, session_.function->scratch_offsets()->Get(step),
+                                    sizes->Get(step)};
+      if (scratch.size != 0 && scratch.overlaps(range)) {
+        session_.data[t] = overwritten();
+        return true;
+      }
+      if (++steps_back_ > kMostStepsBack) return true;
+    }
+    return false;
+  }
   // Where only the CPU's steps of a region write the tensor.
   void hide_without_device(uint32_t t) { session_.data[t] = written_by_cpu_only(); }
   bool is_hidden_without_device(uint32_t t) const { return session_.data[t] == written_by_cpu_only(); }
@@ -140,6 +161,10 @@ class TensorValues {
     *error << "input " << i << " (tensor " << t << ")";
     if (session_.data[t] == overwritten()) {
       *error << " has been written over by an earlier step";
+      return;
+    }
+    if (steps_back_ > kMostStepsBack) {
+      *error << " has been written too many steps ago to check";
       return;
     }
     *error << " is written by no earlier step" << (is_hidden(t) ? kWhereOnADevice : "");
@@ -163,8 +188,12 @@ class TensorValues {
   void* written_by_cpu_only() const { return &session_; }
   void* overwritten() const { return session_.data; }
 
+  // Steps that is_under_scratch looks at in all, so that init ends soon. Networks have some thousands.
+  static constexpr uint32_t kMostStepsBack = 1u << 28;
+
   Session& session_;
   const StepTensor* tensors_ = nullptr;
+  uint32_t steps_back_ = 0;
 };
 
 }  // namespace qplan

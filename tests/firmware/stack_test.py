@@ -1,6 +1,7 @@
 """The stack that `inspect` states holds for cascades of two to four layers of every kind, in arenas of all sizes that init
-treats differently, on a Cortex-M4 and a Cortex-M55 in QEMU, and of a Cortex-M0+ in that of a Cortex-M3: C with the plan as an array, linked with a library that has
-texts of errors, which takes the most stack of all forms.
+treats differently, on a Cortex-M4 in QEMU: C with the plan as an array, linked with a library that has texts of errors,
+which takes the most stack of all forms. With QPLAN_FIRMWARE_CORES=all (or names) also on a Cortex-M55, and of a Cortex-M0+
+in QEMU's Cortex-M3, which takes a minute each.
 
 usage: stack_test.py QPLAN BUILD_DIR    (run by ctest; needs gcc-arm-none-eabi and qemu-system-arm)
 """
@@ -24,6 +25,8 @@ CORES = {"cortex-m0plus": (["-mcpu=cortex-m0plus"], "mps2", "mps2-an385"),
 # What init has in the memory of activations of 32 bits (src/runtime/prepare.cc): the arguments of a step; these of a cascade,
 # those of a layer and what is kept of four; then 40 bytes for each tensor; then what questions share.
 ARGS, ROOM, TENSOR, SHARED = 320, 448, 40, 1312
+CHOICE = os.environ.get("QPLAN_FIRMWARE_CORES", "")
+CHOSEN = list(CORES) if CHOICE == "all" else [core for core in CHOICE.split(",") if core in CORES] or ["cortex-m4"]
 BUILD = None
 
 
@@ -164,7 +167,7 @@ class Stack(unittest.TestCase):
         return layers, kind, *used
 
     def test_cascades_stay_within_what_inspect_states(self):
-        for core in CORES:
+        for core in CHOSEN:
             library = self.library(core)
             seen = set()
             for name, network, fuse in networks():

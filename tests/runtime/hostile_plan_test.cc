@@ -118,6 +118,17 @@ const Wrong kWrong[] = {
      },
      QPLAN_PLAN_CORRUPT,
      "add_byte 'third' (step 2): input 0 (tensor 0) has been written over by an earlier step", 2},
+    {"TensorReadAfterItWasScratch",
+     [](PlanSpec& s) {
+       s.steps[1].inputs = {0};
+       s.functions[0].scratch_offsets = {0, static_cast<uint32_t>(s.tensors[1].offset), 0};
+       s.functions[0].scratch_sizes = {0, 64, 0};
+       s.banks[s.tensors[1].bank].size += 64;
+       s.tensors[2].offset = s.add_range(s.tensors[1].bank, 64);
+       s.steps[2].inputs = {1};
+     },
+     QPLAN_PLAN_CORRUPT,
+     "add_byte 'third' (step 2): input 0 (tensor 1) has been written over by an earlier step", 2},
     {"WriteOverAnInputThatIsAnOutput",
      [](PlanSpec& s) {
        s.functions[0].overwrites_inputs = true;
