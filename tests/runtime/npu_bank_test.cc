@@ -70,25 +70,9 @@ void compute_t_on_device(PlanSpec* spec, uint64_t in, uint64_t out) {
   ++spec->functions[0].num_steps;
 }
 
-struct Wrong {
-  const char* name;
-  void (*change)(PlanSpec&);
-  const char* text;
-  int32_t step;
-};
-void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+class SharedBank : public ::testing::TestWithParam<WrongRegion> {};
 
-class SharedBank : public ::testing::TestWithParam<Wrong> {};
-
-TEST_P(SharedBank, InitRefusesWithTheReason) {
-  PlanSpec spec = two_regions();
-  GetParam().change(spec);
-  const TestPlan plan(spec);
-  const TestSession session(plan, config_of());
-  EXPECT_EQ(session.status(), QPLAN_PLAN_CORRUPT);
-  EXPECT_EQ(session.text(), GetParam().text);
-  EXPECT_EQ(session.step(), GetParam().step);
-}
+TEST_P(SharedBank, InitRefusesWithTheReason) { expect_refused(two_regions(), GetParam()); }
 
 constexpr char kAfterReadsOver[] =
     "add_byte 'after' (step 5): input 0 (tensor 3) has been written over by an earlier step";
@@ -99,7 +83,7 @@ constexpr const char* kReadsWhatWasKept[] = {
     "npu 'read' (step 4): input 0 (tensor 1) is kept in the device's bank by step 0, and step 2 has written "
     "over it there; plan other bytes for one of the two"};
 
-const Wrong kWrong[] = {
+const WrongRegion kWrong[] = {
     // A copy, scratch or output over a tensor that is read afterwards: there where a device runs the region,
     // and the caller has bound no buffer of the device.
     {"CopyOfAnInputOverATensor",
@@ -216,7 +200,7 @@ const Wrong kWrong[] = {
      3},
 };
 INSTANTIATE_TEST_SUITE_P(Init, SharedBank, ::testing::ValuesIn(kWrong),
-                         [](const ::testing::TestParamInfo<Wrong>& wrong) {
+                         [](const ::testing::TestParamInfo<WrongRegion>& wrong) {
                            return std::string(wrong.param.name);
                          });
 

@@ -188,6 +188,23 @@ struct FailingRegion {
   std::unique_ptr<TestSession> session_;
 };
 
+// A plan with a region that open() accepts and init refuses with the text, at the step.
+struct WrongRegion {
+  const char* name;
+  void (*change)(PlanSpec&);
+  const char* text;
+  int32_t step;
+};
+inline void PrintTo(const WrongRegion& wrong, std::ostream* out) { *out << wrong.name; }
+inline void expect_refused(PlanSpec spec, const WrongRegion& wrong) {
+  wrong.change(spec);
+  const TestPlan plan(spec);
+  const TestSession session(plan, config_of());
+  EXPECT_EQ(session.status(), QPLAN_PLAN_CORRUPT);
+  EXPECT_EQ(session.text(), wrong.text);
+  EXPECT_EQ(session.step(), wrong.step);
+}
+
 }  // namespace qplan::testing
 
 #endif  // QPLAN_TESTS_RUNTIME_NPU_FIXTURE_H_
