@@ -477,7 +477,7 @@ def models():
 
 
 # Bytes of text of an image without constants, input and expected output (docs/firmware.md), rounded up: GCC 12, -Os.
-TEXT_LIMITS = {("kws", "array"): 42950, ("kws", "aot"): 14300}
+TEXT_LIMITS = {("kws", "array"): 43150, ("kws", "aot"): 14300}
 
 
 def text_bytes(image, *files):
