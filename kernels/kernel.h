@@ -35,8 +35,8 @@ struct KernelVariant {
   const char* name;  // "conv2d_u8_avx512vnni"
   uint32_t isa;      // QPLAN_ISA_*
   // Why this variant does not compute these args, if it does not: for their contract, dtype, layout or shape,
-  // never for data. The reference never refuses. The next two may read what proofs say of channels
-  // (float_scale), no other data.
+  // never for data. The reference never refuses. The next two may read the scales of channels
+  // (float_scale, scale), no other data.
   Refusal (*refusal)(const void* args);
   size_t (*scratch_bytes)(const void* args);  // per worker; multiple of 64
   uint32_t (*work_items)(const void* args);   // >= 1

@@ -1,6 +1,7 @@
 // What session init checks and open() cannot: the flow of data through one function, and every step by its
-// kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors; besides, a family
-// reads the constants that act as parameters, which steps may share: about what one invoke reads.
+// kernel family. Linear in the size of the plan, with the limits of plan_view.h as factors, but where steps
+// are compared with earlier ones, which has limits of its own (prepare_regions.h, tensor_values.h); besides,
+// a family reads the constants that act as parameters, which steps may share: about what one invoke reads.
 #include "format/plan_view.h"
 #include "src/base/checked.h"
 #include "src/base/error.h"

@@ -1,7 +1,7 @@
 """The stack that `inspect` states holds for cascades of two to four layers of every kind, in arenas of all sizes that init
 treats differently, on a Cortex-M4 in QEMU: C with the plan as an array, linked with a library that has texts of errors,
 which takes the most stack of all forms. With QPLAN_FIRMWARE_CORES=all (or names) also on a Cortex-M55, and of a Cortex-M0+
-in QEMU's Cortex-M3, which takes a minute each.
+in QEMU's Cortex-M3.
 
 usage: stack_test.py QPLAN BUILD_DIR    (run by ctest; needs gcc-arm-none-eabi and qemu-system-arm)
 """
@@ -116,7 +116,7 @@ class Stack(unittest.TestCase):
                               "libstdc++-arm-none-eabi-newlib qemu-system-arm)")
 
     @staticmethod
-    def library(core):
+    def build_runtime(core):
         tree = os.path.join(BUILD, core, "tree")
         run("cmake", "-S", ROOT, "-B", tree, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=MinSizeRel", "-DQPLAN_BUILD_PACKER=OFF",
             "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", core + ".cmake"), "-DQPLAN_BUILD_TESTS=OFF",
@@ -168,7 +168,7 @@ class Stack(unittest.TestCase):
 
     def test_cascades_stay_within_what_inspect_states(self):
         for core in CHOSEN:
-            library = self.library(core)
+            library = self.build_runtime(core)
             seen = set()
             for name, network, fuse in networks():
                 with self.subTest(core=core, network=name, fuse=fuse):

@@ -145,6 +145,16 @@ Bytes region_plan(bool in_place, uint32_t block) {
   return Bytes(bytes.data(), bytes.data() + bytes.size());
 }
 
+// to = W from on the device, which has copies of both at these offsets of its bank; a copy in its place.
+void add_product(PlanSpec* spec, uint32_t target, uint32_t from, uint32_t to, uint64_t in, uint64_t out) {
+  spec->add_region(target, QPLAN_NPU_BLOB_VTA, vta::testing::product_blob(), {from}, {to}, 1, "product");
+  const std::vector<uint64_t> strides = {1};
+  spec->steps.back().npu->binds = {
+      {vta::testing::kProductInput, format::NpuUse_INPUT, 0, in, 16, strides, 0, 1, 0, 0},
+      {vta::testing::kProductOutput, format::NpuUse_OUTPUT, 0, out, 16, strides, 0, 1, 0, 0}};
+  spec->add_step(copy_kernel(), {from}, {to}, copy_params(0));
+}
+
 // Plans that init refuses: unless b is in a buffer of the device, its copy is over other bytes of the bank.
 // c = t is read after that, which lies there; or the tensor m that is kept there.
 Bytes overwriting_plan(bool over_kept) {
@@ -154,12 +164,7 @@ Bytes overwriting_plan(bool over_kept) {
                  c = spec.add_tensor({16}, "c");
   const uint32_t target = spec.add_device("vta", 256);
   const auto add = [&](uint32_t from, uint32_t to, uint64_t in, uint64_t out) {
-    spec.add_region(target, QPLAN_NPU_BLOB_VTA, vta::testing::product_blob(), {from}, {to}, 1, "product");
-    const std::vector<uint64_t> strides = {1};
-    spec.steps.back().npu->binds = {
-        {vta::testing::kProductInput, format::NpuUse_INPUT, 0, in, 16, strides, 0, 1, 0, 0},
-        {vta::testing::kProductOutput, format::NpuUse_OUTPUT, 0, out, 16, strides, 0, 1, 0, 0}};
-    spec.add_step(copy_kernel(), {from}, {to}, copy_params(0));
+    add_product(&spec, target, from, to, in, out);
   };
   if (over_kept) {
     add(x, t, 0, 256);
@@ -190,12 +195,7 @@ Bytes kept_plan(bool is_output) {
                  b = spec.add_tensor({16}, "b");
   const uint32_t target = spec.add_device("vta", 256);
   const auto add = [&](uint32_t from, uint32_t to, uint64_t in, uint64_t out) {
-    spec.add_region(target, QPLAN_NPU_BLOB_VTA, vta::testing::product_blob(), {from}, {to}, 1, "product");
-    const std::vector<uint64_t> strides = {1};
-    spec.steps.back().npu->binds = {
-        {vta::testing::kProductInput, format::NpuUse_INPUT, 0, in, 16, strides, 0, 1, 0, 0},
-        {vta::testing::kProductOutput, format::NpuUse_OUTPUT, 0, out, 16, strides, 0, 1, 0, 0}};
-    spec.add_step(copy_kernel(), {from}, {to}, copy_params(0));
+    add_product(&spec, target, from, to, in, out);
   };
   add(a, m, 0, 256);
   add(m, b, 256, 512);

@@ -118,6 +118,13 @@ OpDef comparison(std::string name) {
           .evaluate = evaluate_binary};
 }
 
+// The attribute as kernels have it. With it, functions of float32 that are written in double and rounded to
+// float32 after each product, sum, quotient and root are those of float32 (docs/numerics/float32.md): double
+// has digits enough that rounding twice gives what rounding once does.
+double attr_float32(const ir::Node& node, std::string_view name) {
+  return double{to_float32(attr_float(node, name))};
+}
+
 }  // namespace
 
 OpDef list::clip() {
@@ -147,14 +154,6 @@ OpDef list::cast() {
           .infer = infer_cast,
           .evaluate = evaluate_cast};
 }
-
-// Every operation of these is one of float32 (docs/numerics/float32.md): products, sums, quotients and roots
-// of float32 that are rounded to double before are the same.
-namespace {
-double attr_float32(const ir::Node& node, std::string_view name) {
-  return double{to_float32(attr_float(node, name))};
-}
-}  // namespace
 
 OpDef list::add() { return arithmetic("add", "qnn.add"); }
 OpDef list::subtract() { return arithmetic("subtract", "qnn.subtract"); }
