@@ -166,7 +166,7 @@ void add_pack_command(CLI::App& app) {
   command
       ->add_flag("--observable", options->observable,
                  "Make each layer a step of its own, as --fuse off does, so that `qplan run --dump-tensors` "
-                 "shows every tensor of the lowered network")
+                 "shows every tensor of the lowered network (docs/cli.md says what even it does not show)")
       ->excludes(fuse)
       ->excludes(max_ram);
   command

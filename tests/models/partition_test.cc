@@ -138,7 +138,10 @@ TEST(FuseForMemory, TakesTheLeastOfMobileNetV2) {
       options.fuse = fuse;
       const AlignedBytes plan = pack(model, name, options);
       const inspect::PlanReader reader(plan.span());
-      return reader.view().bank(0).size() + reader.view().function(0).scratch_per_worker();
+      const uint64_t arena = reader.view().bank(0).size();
+      // On small devices one worker's scratch is in the arena.
+      const bool is_small = std::string_view(target) == "cpu,arch=cortex-m";
+      return is_small ? arena : arena + reader.view().function(0).scratch_per_worker();
     };
     const uint64_t least = memory(schedule::Fuse::kMemory), automatic = memory(schedule::Fuse::kAuto);
     EXPECT_LE(least, automatic) << target;

@@ -51,6 +51,8 @@ struct PassContext {
   // The user chose the contract of all operators, and the source meant others. So an operator that rounds
   // int8 and uint8 differently rounds as the canonical dtype does (unify_signedness).
   bool contract_is_chosen = false;
+  // The last changes: contracts, layouts and the border are as they stay, and so are the bits of every layer.
+  bool channels_may_go = false;
   // Names of passes and of rewrites that are left out. The pipeline leaves out passes; a pass asks for its
   // rewrites.
   std::set<std::string, std::less<>> skip;

@@ -166,6 +166,11 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     set_io_dtype(module, io, border_log, /*needs_scales=*/!for_body);
     run();
   }
+  // The body of a network has all channels: a calibration that differs in a scale is the same network.
+  if (!for_body) {
+    context.channels_may_go = true;
+    run();
+  }
   log_summaries(summaries, observer);
   for (const std::string& line : left_out.lines()) observer.log(QPLAN_LOG_WARNING, line);
   return left_out.lines();
