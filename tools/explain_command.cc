@@ -222,13 +222,17 @@ std::string more_work_text(const Json& choice, const Json& without) {
 
 // What each --max-ram gives: a plan that fits, the default's first. is_small: on processors of 32 bits a
 // limit above the least memory gives faster cascades.
-std::string max_ram_text(uint64_t of_auto, uint64_t of_memory, bool is_small) {
+std::string max_ram_text(const Json& choices, bool is_small) {
+  const uint64_t of_auto = bytes_of(choices.at(1)), of_memory = bytes_of(choices.at(2));
+  const uint64_t of_all = bytes_of(choices.at(3));
   std::string text = "--max-ram from " + grouped(of_auto) + " on takes the plan of --fuse auto";
   if (of_memory < of_auto) {
     text += ", from " + grouped(of_memory) + " on that of --fuse memory";
     if (is_small) text += ", with faster cascades where the limit leaves room";
   }
-  return text + "; no plan takes less than " + grouped(std::min(of_memory, of_auto)) + "\n";
+  const uint64_t least = std::min(of_auto, of_memory);
+  if (of_all < least) text += ", from " + grouped(of_all) + " on that of --fuse all";
+  return text + "; no plan takes less than " + grouped(std::min(of_all, least)) + "\n";
 }
 
 // The plan of each --fuse, with the memory of a session of one thread, and what it computes.
@@ -266,8 +270,7 @@ std::string memory_explain_text(const Json& report) {
             right(more_work_text(choice, choices.at(0)), 12) +
             right(grouped(choice.at("repeated_work").get<uint64_t>()), 14) + "\n";
   }
-  text +=
-      max_ram_text(bytes_of(choices.at(1)), bytes_of(choices.at(2)), report.at("target_pointer_bits") == 32);
+  text += max_ram_text(choices, report.at("target_pointer_bits") == 32);
   for (const Json& choice : choices) {
     if (choice.at("copies").empty()) continue;
     text +=

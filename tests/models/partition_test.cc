@@ -131,7 +131,7 @@ TEST(FuseForMemory, TakesTheLeastOfMobileNetV2) {
   const std::string name = "mobilenet_v2_1.0_224_quant.tflite";
   if (!std::filesystem::exists(testing::model_path(name))) GTEST_SKIP() << testing::kNoDataDirectory;
   const std::vector<uint8_t> model = testing::read_bytes(testing::model_path(name));
-  for (const char* target : {"cpu", "cpu,arch=cortex-m"}) {
+  for (const char* target : {"cpu", "cpu,arch=cortex-m", "cpu,arch=cortex-m4"}) {
     const auto memory = [&](schedule::Fuse fuse) {
       PackOptions options;
       options.target = target;
@@ -140,7 +140,7 @@ TEST(FuseForMemory, TakesTheLeastOfMobileNetV2) {
       const inspect::PlanReader reader(plan.span());
       const uint64_t arena = reader.view().bank(0).size();
       // On small devices one worker's scratch is in the arena.
-      const bool is_small = std::string_view(target) == "cpu,arch=cortex-m";
+      const bool is_small = std::string_view(target).starts_with("cpu,arch=cortex-m");
       return is_small ? arena : arena + reader.view().function(0).scratch_per_worker();
     };
     const uint64_t least = memory(schedule::Fuse::kMemory), automatic = memory(schedule::Fuse::kAuto);

@@ -79,6 +79,29 @@ class Pack(CommandTest):
                      "pack", DIGITS, "-o", plan, *target, "--max-ram", str(least - 1))
         self.assertFalse(plan.exists(), "nothing is written")
 
+    def test_max_ram_counts_what_a_session_has_beside_activations(self):
+        """Six layers on a few pixels: as one cascade their tensors take no less, but the session has fewer steps."""
+        weights = ", ".join(str(i % 19 - 9) for i in range(64))
+        lines, data = [], "%x"
+        for i in range(6):
+            lines += [f"  %{2 * i} = qnn.conv2d({data}, const(Tensor[(8, 1, 1, 8), int8], [{weights}]), 0, 0, 1f, 1f, "
+                      'channels=8, kernel_size=[1, 1], data_layout="NHWC", kernel_layout="OHWI");',
+                      f'  %{2 * i + 1} = qnn.requantize(%{2 * i}, 1f, 0, 9f, 0, out_dtype="int8");']
+            data = f"%{2 * i + 1}"
+        model = self.file("layers.relay", "\n".join(
+            ['#[version = "0.0.5"]', "def @main(%x: Tensor[(1, 4, 4, 8), int8]) {", *lines, f"  {data}", "}", ""]).encode())
+        plan, bytes_of = self.folder / "x.qplan", {}
+        for fuse in ("memory", "all"):
+            self.succeed("pack", model, "-o", plan, "--fuse", fuse)
+            memory = self.succeed_json("inspect", plan, "--json")["memory"]
+            bytes_of[fuse] = memory["session_bytes"]["64_bit"]["1"]
+        self.assertLess(bytes_of["all"], bytes_of["memory"], "the test needs a network of which this is so")
+        self.succeed("pack", model, "-o", plan, "--max-ram", str(bytes_of["all"]))
+        text = self.succeed("explain", model, "--memory")
+        self.assertRegex(text, f"from {bytes_of['all']:,} on that of --fuse all; no plan takes less than {bytes_of['all']:,}\n")
+        memory = self.succeed_json("inspect", plan, "--json")["memory"]
+        self.assertEqual(memory["session_bytes"]["64_bit"]["1"], bytes_of["all"])
+
     def test_dump_after_prints_the_ir_alone(self):
         result = run("pack", DIGITS, "-o", self.folder / "x.qplan", "--dump-after", "all")
         self.assertEqual(result.returncode, 0, result.stderr)

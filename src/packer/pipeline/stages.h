@@ -175,8 +175,8 @@ PlannedSizes sizes_of(const Planned& planned);
 
 // Leaves planned, which was made of the lowered program, as it is where a session of its plan takes at most
 // options.max_ram bytes, else replaces it by the one of Fuse::kMemory, whose cascades on small devices are as
-// fast as the rest of those bytes permits. PackError (QPLAN_MEMORY_TOO_SMALL) that names the step with the
-// most bytes in use where that one takes more, too.
+// fast as the rest of those bytes permits, or, where that takes more, of Fuse::kAuto or kAll. PackError
+// (QPLAN_MEMORY_TOO_SMALL) that names the step with the most bytes in use where all of them take more.
 void fit_memory(Planned* planned, const target::Program& lowered, const target::TargetProfile& profile,
                 const Observer& observer, schedule::TuningLog* tuning);
 

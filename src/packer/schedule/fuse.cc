@@ -50,14 +50,24 @@ Program fuse_for_memory(const Program& program, const TargetProfile& profile, co
     least = bytes;
     best = std::move(candidate);
   };
-  for (const Fuse how : {Fuse::kOff, Fuse::kAuto, Fuse::kMemory, Fuse::kAll}) {
-    // What the search says of the way that was asked for concerns the user.
-    Program fused = fuse_cascades(program, profile, how, options.tuning,
-                                  how == options.how ? options.log : LogFunction{});
-    consider(fused);
-    if (std::ranges::none_of(fused.steps, is_cascade)) continue;
-    make_single_rows(&fused);
-    consider(std::move(fused));
+  // What the search finds depends on where the peaks are, and with less freedom it finds less memory at
+  // times.
+  std::vector<bool> searches_overwriting = {program.overwrites_inputs};
+  if (program.overwrites_inputs) searches_overwriting.push_back(false);
+  for (const bool overwrites : searches_overwriting) {
+    Program searched = program;
+    searched.overwrites_inputs = overwrites;
+    for (const Fuse how : {Fuse::kOff, Fuse::kAuto, Fuse::kMemory, Fuse::kAll}) {
+      // What the search says of the way that was asked for concerns the user.
+      const bool is_asked = how == options.how && overwrites == program.overwrites_inputs;
+      Program fused =
+          fuse_cascades(searched, profile, how, options.tuning, is_asked ? options.log : LogFunction{});
+      fused.overwrites_inputs = program.overwrites_inputs;
+      consider(fused);
+      if (std::ranges::none_of(fused.steps, is_cascade)) continue;
+      make_single_rows(&fused);
+      consider(std::move(fused));
+    }
   }
   return best;
 }
