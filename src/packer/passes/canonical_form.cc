@@ -240,42 +240,86 @@ std::unique_ptr<ir::Function> run_dead_code(const ir::Module&, const ir::Functio
 }
 
 // Two nodes with the same operator, operands and attributes compute the same: the first one's results serve
-// both.
+// both. A product whose sums a bias is added to serves both only with the rest of its layer: no kernel adds a
+// bias to the sums of another step.
 namespace {
 
 using pattern::PostValue;
 using pattern::PreNode;
 using pattern::Rebuild;
 
-// Equal for equal computations. An attribute counts with its fallback, so that a written default changes
-// nothing.
-std::string key_of(Rebuild& r, PreNode node) {
-  std::string key;
-  ir::append_key(&key, node.op());
-  ir::append_key(&key, node.num_operands());
-  for (const PostValue operand : r.operands(node)) ir::append_key(&key, operand.id.index);
-  for (const op::AttrDef& def : node.op()->attrs) {
-    const ir::AttrValue* value = node.attrs().find(def.name);
-    if (value == nullptr && def.fallback) value = &*def.fallback;
-    ir::append_key(&key, value != nullptr);
-    if (value != nullptr) ir::append_key(&key, *value);
+class CommonSubexpressions {
+ public:
+  CommonSubexpressions(const ir::Function& pre, PassContext& context)
+      : r_(pre), context_(context), gets_bias_(pre.num_values()), same_as_(pre.num_values()) {
+    for (const ir::Node& node : pre.nodes()) {
+      if (node.op != nullptr && node.op->name == "nn.bias_add") gets_bias_[node.operands[0].index] = true;
+    }
+    for (uint32_t i = 0; i < same_as_.size(); ++i) same_as_[i] = i;
   }
-  return key;
-}
+
+  std::unique_ptr<ir::Function> run() {
+    const ir::Function& function = r_.pre().function();
+    bool changed = false;
+    for (size_t i = 0; i < function.nodes().size(); ++i) changed = visit(PreNode(function, i)) || changed;
+    return changed ? r_.finish() : nullptr;
+  }
+
+ private:
+  // Whether the node has gone.
+  bool visit(PreNode node) {
+    if (node.op() == nullptr) {
+      r_.copy(node);
+      return false;
+    }
+    const auto [first, inserted] = seen_.try_emplace(key_of(node), node);
+    if (inserted) {
+      r_.copy(node);
+      return false;
+    }
+    const PreNode same = first->second;
+    for (size_t i = 0; i < node.num_results(); ++i)
+      same_as_[node.result(i).id.index] = same_as_[same.result(i).id.index];
+    if (op::is_product(node.op()) && gets_bias_[node.result().id.index]) {
+      r_.copy(node);
+      return false;
+    }
+    for (size_t i = 0; i < node.num_results(); ++i) r_.replace(node.result(i), r_[same.result(i)]);
+    context_.fired("common_subexpressions", node.name(), "the same as '" + same.name() + "'");
+    return true;
+  }
+
+  // Equal for equal computations. An attribute counts with its fallback, so that a written default changes
+  // nothing.
+  std::string key_of(PreNode node) {
+    std::string key;
+    ir::append_key(&key, node.op());
+    ir::append_key(&key, node.num_operands());
+    for (size_t i = 0; i < node.num_operands(); ++i) {
+      const pattern::PreValue same = {ir::ValueId{same_as_[node.operand(i).id.index]}};
+      ir::append_key(&key, r_[same].id.index);
+    }
+    for (const op::AttrDef& def : node.op()->attrs) {
+      const ir::AttrValue* value = node.attrs().find(def.name);
+      if (value == nullptr && def.fallback) value = &*def.fallback;
+      ir::append_key(&key, value != nullptr);
+      if (value != nullptr) ir::append_key(&key, *value);
+    }
+    return key;
+  }
+
+  Rebuild r_;
+  PassContext& context_;
+  std::unordered_map<std::string, PreNode> seen_;
+  std::vector<bool> gets_bias_;    // by value
+  std::vector<uint32_t> same_as_;  // by value: the first one that is the same
+};
 
 }  // namespace
 
 std::unique_ptr<ir::Function> run_common_subexpressions(const ir::Module&, const ir::Function& pre,
                                                         PassContext& context) {
-  std::unordered_map<std::string, PreNode> seen;
-  return pattern::rebuild(pre, [&](Rebuild& r, PreNode node) {
-    if (node.op() == nullptr) return false;
-    const auto [first, inserted] = seen.try_emplace(key_of(r, node), node);
-    if (inserted) return false;
-    for (size_t i = 0; i < node.num_results(); ++i) r.replace(node.result(i), r[first->second.result(i)]);
-    context.fired("common_subexpressions", node.name(), "the same as '" + first->second.name() + "'");
-    return true;
-  });
+  return CommonSubexpressions(pre, context).run();
 }
 
 // Nodes in the order in which a walk from the outputs, operands from first to last, finishes them: two graphs

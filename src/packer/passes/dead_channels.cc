@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "kernels/numeric/requantize.h"
@@ -31,6 +32,12 @@ std::vector<const ir::Node*> only_readers(const ir::Function& function) {
   return readers;
 }
 
+bool is_per_channel_bias(const ir::Function& function, const ir::Node& bias_add) {
+  const size_t rank = function.type(bias_add.results[0]).shape.size();
+  const int64_t axis = op::normalized_axis(op::attr_int(bias_add, "axis"), rank);
+  return function.value(bias_add.operands[1]).constant != nullptr && axis == static_cast<int64_t>(rank) - 1;
+}
+
 layer::LayerNodes layer_nodes(const ir::Function& function, const ir::Node& product,
                               const std::vector<const ir::Node*>& readers) {
   layer::LayerNodes nodes;
@@ -38,16 +45,15 @@ layer::LayerNodes layer_nodes(const ir::Function& function, const ir::Node& prod
   nodes.product = &product;
   const ir::Node* next = readers[product.results[0].index];
   // A bias that the network computes is read by its second operand.
-  const auto reads_first = [&](ir::ValueId value) { return next->operands[0] == value; };
   ir::ValueId value = product.results[0];
   const auto take = [&](const char* op, const ir::Node** taken) {
-    if (!is_op(next, op) || !reads_first(value)) return false;
+    if (!is_op(next, op) || !(next->operands[0] == value)) return false;
     *taken = next;
     value = next->results[0];
     next = readers[value.index];
     return true;
   };
-  if (is_op(next, "nn.bias_add") && function.value(next->operands[1]).constant != nullptr)
+  if (is_op(next, "nn.bias_add") && is_per_channel_bias(function, *next))
     take("nn.bias_add", &nodes.bias_add);
   if (take("qnn.requantize", &nodes.requantize)) take("clip", &nodes.clip);
   return nodes;
@@ -79,6 +85,9 @@ std::optional<WeightedLayer> read_layer(const ir::Function& function, const ir::
       !reads_one_channel)
     return std::nullopt;
   const layer::LayerNodes& nodes = numbers.nodes;
+  // Another bias_add could stand before one that is not the layer's, but no kernel would take both.
+  if (nodes.bias_add == nullptr && is_op(readers[product.results[0].index], "nn.bias_add"))
+    return std::nullopt;
   const ir::Node* last = &product;
   for (const ir::Node* node : {nodes.bias_add, nodes.requantize, nodes.clip}) last = node ? node : last;
   layer.input = product.operands[0];
@@ -179,6 +188,22 @@ std::vector<ChannelRange> output_ranges(const WeightedLayer& layer, std::vector<
   return result;
 }
 
+// Fills kept with all but dead channels, and with dead ones up to a multiple; leaves it empty where all stay.
+void keep_channels(const std::vector<bool>& dead, std::vector<size_t>* kept) {
+  constexpr size_t kMultiple = DeadChannels::kMultiple;
+  const size_t live = dead.size() - static_cast<size_t>(std::ranges::count(dead, true));
+  const size_t rest = (std::max<size_t>(live, 1) + kMultiple - 1) / kMultiple * kMultiple;
+  if (rest >= dead.size()) return;
+  size_t to_drop = dead.size() - rest;
+  for (size_t c = 0; c < dead.size(); ++c) {
+    if (dead[c] && to_drop > 0) {
+      --to_drop;
+    } else {
+      kept->push_back(c);
+    }
+  }
+}
+
 }  // namespace
 
 DeadChannels::DeadChannels(const ir::Function& function)
@@ -257,7 +282,8 @@ std::vector<bool> DeadChannels::channels_without_effect(const WeightedLayer& lay
   for (size_t c = 0; c < ranges.size(); ++c)
     result[c] = ranges[c].is_constant() && (!is_padded || ranges[c].min == fill);
   std::vector<bool> is_read(ranges.size());
-  for (size_t o = 0; o < layer.out_channels() && !std::ranges::all_of(is_read, std::identity()); ++o) {
+  for (const size_t o : kept_outputs(layer)) {
+    if (std::ranges::all_of(is_read, std::identity())) break;
     for_each_weight(layer, o, [&](size_t c, int32_t w) {
       if (w != 0) is_read[c] = true;
     });
@@ -266,34 +292,32 @@ std::vector<bool> DeadChannels::channels_without_effect(const WeightedLayer& lay
   return result;
 }
 
+// From the last layer to the first: what only dead channels read is dead, too.
 void DeadChannels::choose_channels() {
   std::vector<std::vector<bool>> is_dead(function_.num_values());  // by root
-  for (const WeightedLayer& layer : layers_) {
+  for (const WeightedLayer& layer : std::views::reverse(layers_)) {
+    if (layer.is_depthwise) continue;
+    // All layers that read a tensor of the output's group come after the one that makes the first of them.
+    keep_channels(is_dead[group_of(layer.output)], &kept_[group_of(layer.output)]);
     const uint32_t group = group_of(layer.input);
-    if (is_fixed_[group] || layer.is_depthwise) continue;
+    if (is_fixed_[group]) continue;
     const std::vector<bool> here = channels_without_effect(layer);
     std::vector<bool>& dead = is_dead[group];
     if (dead.empty()) dead.resize(here.size(), true);
     for (size_t c = 0; c < here.size(); ++c) dead[c] = dead[c] && here[c];
   }
-  for (size_t group = 0; group < is_dead.size(); ++group) {
-    const std::vector<bool>& dead = is_dead[group];
-    const auto num_dead = static_cast<size_t>(std::ranges::count(dead, true));
-    const size_t live = std::max<size_t>(dead.size() - num_dead, 1);
-    const size_t rest = (live + kMultiple - 1) / kMultiple * kMultiple;
-    if (dead.empty() || rest >= dead.size()) continue;
-    size_t to_drop = dead.size() - rest;
-    for (size_t c = 0; c < dead.size(); ++c) {
-      if (dead[c] && to_drop > 0) {
-        --to_drop;
-      } else {
-        kept_[group].push_back(c);
-      }
-    }
-  }
 }
 
 std::span<const size_t> DeadChannels::kept(ir::ValueId tensor) const { return kept_[group_of(tensor)]; }
+
+std::vector<size_t> DeadChannels::kept_outputs(const WeightedLayer& layer) const {
+  const std::span<const size_t> known = kept(layer.output);
+  std::vector<size_t> outputs(known.begin(), known.end());
+  if (!outputs.empty()) return outputs;
+  outputs.resize(layer.out_channels());
+  std::iota(outputs.begin(), outputs.end(), size_t{0});
+  return outputs;
+}
 
 std::vector<int32_t> DeadChannels::contributions(const WeightedLayer& layer) const {
   const std::span<const size_t> rest = kept(layer.input);
@@ -302,10 +326,12 @@ std::vector<int32_t> DeadChannels::contributions(const WeightedLayer& layer) con
   const std::vector<ChannelRange> ranges = input_ranges(layer);
   for (size_t c = 0; c < gone.size(); ++c) gone[c] = ranges[c].min - *layer.numbers.input_zero_point;
   for (const size_t c : rest) gone[c] = 0;
-  std::vector<int32_t> sums(layer.out_channels());
-  for (size_t o = 0; o < sums.size(); ++o)
-    for_each_weight(layer, o,
-                    [&](size_t c, int32_t w) { sums[o] = wrap_add(sums[o], wrap_mul(w, gone[c])); });
+  std::vector<int32_t> sums;
+  for (const size_t o : kept_outputs(layer)) {
+    int32_t sum = 0;
+    for_each_weight(layer, o, [&](size_t c, int32_t w) { sum = wrap_add(sum, wrap_mul(w, gone[c])); });
+    sums.push_back(sum);
+  }
   const bool adds = std::ranges::any_of(sums, [](int32_t sum) { return sum != 0; });
   return adds ? sums : std::vector<int32_t>();
 }

@@ -49,8 +49,8 @@ class DeadChannels {
   const std::vector<WeightedLayer>& layers() const { return layers_; }
   // The channels that stay of a layer's input or output, ascending; empty: all.
   std::span<const size_t> kept(ir::ValueId tensor) const;
-  // For each output channel of the layer, of which all count, what the channels that go from its input add to
-  // its accumulators, modulo 2^32; empty where they add nothing.
+  // For each output channel of the layer that stays, what the channels that go from its input add to its
+  // accumulators, modulo 2^32; empty where they add nothing.
   std::vector<int32_t> contributions(const WeightedLayer& layer) const;
 
  private:
@@ -59,6 +59,7 @@ class DeadChannels {
   void join_tensors();
   void choose_channels();
   uint32_t group_of(ir::ValueId tensor) const;
+  std::vector<size_t> kept_outputs(const WeightedLayer& layer) const;
   std::vector<ChannelRange> input_ranges(const WeightedLayer& layer) const;
   std::vector<bool> channels_without_effect(const WeightedLayer& layer) const;
 

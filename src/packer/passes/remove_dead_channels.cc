@@ -128,7 +128,7 @@ class Removal {
     }
     if (layer.is_depthwise) attrs.set("groups", channels);
     PostValue sums = r_.post().call(product.op()->name, inputs, std::move(attrs), product.name());
-    const std::vector<int32_t> addends = contributions(layer);
+    const std::vector<int32_t> addends = channels_.contributions(layer);
     if (!addends.empty() && layer.numbers.nodes.bias_add == nullptr) {
       const size_t rank = r_.pre().type(product.result()).shape.size();
       sums = r_.post().call("nn.bias_add", {sums, vector_of(addends)},
@@ -140,7 +140,7 @@ class Removal {
 
   void add_bias(const WeightedLayer& layer, PreNode node) {
     std::vector<PostValue> inputs = operands(layer, node);
-    const std::vector<int32_t> addends = contributions(layer);
+    const std::vector<int32_t> addends = channels_.contributions(layer);
     if (!addends.empty()) {
       std::vector<int32_t> sums;
       for (const int32_t bias : r_.post().constant(inputs[kLayerBias])->as<int32_t>())
@@ -152,16 +152,6 @@ class Removal {
 
   void follow(const WeightedLayer& layer, PreNode node) {
     define(layer, node, r_.post().call(node.op()->name, operands(layer, node), node.attrs(), node.name()));
-  }
-
-  // To the output channels that stay.
-  std::vector<int32_t> contributions(const WeightedLayer& layer) const {
-    std::vector<int32_t> all = channels_.contributions(layer);
-    const std::span<const size_t> kept = channels_.kept(layer.output);
-    if (all.empty() || kept.empty()) return all;
-    std::vector<int32_t> result;
-    for (const size_t o : kept) result.push_back(all[o]);
-    return result;
   }
 
   PostValue vector_of(const std::vector<int32_t>& values) {

@@ -30,6 +30,20 @@ TEST(CommonSubexpressions, MergesNodesOfSeveralResults) {
             "%0 = split(%x, indices_or_sections=2);\n(%0.0, %0.1)\n");
 }
 
+// No kernel adds a bias to the sums of another step.
+TEST(CommonSubexpressions, ProductsServeSeveralReadersOnlyWithTheirBiases) {
+  const auto layer = [](int sums, const std::string& bias) {
+    const std::string n = std::to_string(sums);
+    return "  %" + n + " = qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 2]), 0, 0, 0.5f, 0.5f);\n  %" +
+           std::to_string(sums + 1) + " = nn.bias_add(%" + n + ", const(Tensor[(1), int32], [" + bias +
+           "]));\n";
+  };
+  EXPECT_EQ(merge(layer(0, "3") + layer(2, "4") + "  (%1, %3)\n"), "unchanged");
+  EXPECT_EQ(merge(layer(0, "3") + layer(2, "3") + "  (%1, %3)\n"),
+            "%0 = qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 2]), 0, 0, 0.5f, 0.5f);\n"
+            "%1 = nn.bias_add(%0, const(Tensor[(1), int32], [3]));\n(%1, %1)\n");
+}
+
 TEST(CommonSubexpressions, LeavesWhatDiffers) {
   EXPECT_EQ(merge("  %0 = clip(%x, a_min=0f, a_max=9f);\n"
                   "  %1 = clip(%y, a_min=0f, a_max=9f);\n"

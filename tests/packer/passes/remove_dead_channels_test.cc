@@ -157,6 +157,43 @@ TEST(RemoveDeadChannels, ContractsOfDevicesSayNothing) {
   EXPECT_EQ(layers.removed("%3\n"), "unchanged");
 }
 
+// Channels 1 to 8 of %2 are read by channels 8 to 15 of %4 alone, which the last layer does not read.
+TEST(RemoveDeadChannels, WhatOnlyDeadChannelsReadGoesInTheSameRun) {
+  TwoLayers layers = with_dead_middle([](TwoLayers&, size_t) {});
+  std::vector<int> square(256), kept(64), last(16), last_kept(8);
+  for (size_t o = 0; o < 16; ++o) {
+    for (size_t c = 0; c < 16; ++c) {
+      const bool is_middle = c >= 1 && c <= 8;
+      square[16 * o + c] = is_middle == (o >= 8) ? static_cast<int>(o + c) : 0;
+    }
+    last[o] = o < 8 ? static_cast<int>(o) + 3 : 0;
+  }
+  const std::vector<int> channels = {0, 9, 10, 11, 12, 13, 14, 15};
+  for (size_t o = 0; o < 8; ++o) {
+    for (size_t c = 0; c < 8; ++c) kept[8 * o + c] = square[16 * o + static_cast<size_t>(channels[c])];
+    last_kept[o] = last[o];
+  }
+  const auto rest = [](const std::string& n, const std::vector<int>& middle, const std::vector<int>& end) {
+    return "%3 = qnn.dense(%2, " + constant(n + ", " + n, "int8", middle) +
+           ", -128, 0, 1f, 1f);\n%4 = qnn.requantize(%3, 1f, 0, 100f, 0);\n%5 = qnn.dense(%4, " +
+           constant("1, " + n, "int8", end) + ", 0, 0, 100f, 1f);\n%5\n";
+  };
+  EXPECT_EQ(remove("%x: Tensor[(1, 1), int8]", layers.first() + rest("16", square, last)),
+            of_the_rest().first() + rest("8", kept, last_kept));
+}
+
+// Such biases belong to no layer.
+TEST(RemoveDeadChannels, LayersWithABiasOfTheirRowsOrAComputedOneReadAllChannels) {
+  const TwoLayers layers = with_dead_middle([](TwoLayers& l, size_t c) {
+    l.weights[c] = 0;
+    l.biases[c] = 42;
+  });
+  EXPECT_EQ(layers.removed("nn.bias_add(%3, " + constant("1", "int32", {5}) + ", axis=0)\n"), "unchanged");
+  EXPECT_EQ(remove("%x: Tensor[(1, 1), int8], %b: Tensor[(1), int32]",
+                   layers.first() + layers.second() + "nn.bias_add(%3, %b)\n"),
+            "unchanged");
+}
+
 TEST(RemoveDeadChannels, OnlyOnceNothingElseChanges) {
   const TwoLayers layers = with_dead_middle([](TwoLayers& l, size_t c) { l.biases[c] = kNever; });
   EXPECT_EQ(
