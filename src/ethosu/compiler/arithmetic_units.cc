@@ -8,6 +8,7 @@
 #include "src/ethosu/compiler/target.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/requantize_bytes.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
@@ -193,11 +194,12 @@ Unit read_extremum_unit(const Candidate& c) {
 
 // ---- tables
 
-Unit read_lookup_unit(const Candidate& c) {
-  const ir::Node& node = c.root();
-  const auto bytes = c.function().value(node.operands[1]).constant->bytes();
+namespace {
+
+// bytes: of the results, by the byte of the data.
+Unit table_unit(const Candidate& c, const ir::Node& node, std::span<const uint8_t> bytes) {
   const bool is_signed = c.function().type(node.operands[0]).dtype == ir::kInt8;
-  // The node's table is indexed by the byte, the device's by the value less the least.
+  // The device's table is indexed by the value less the least.
   std::vector<uint8_t> table(256);
   for (size_t i = 0; i < table.size(); ++i) table[i] = bytes[is_signed ? i ^ 0x80 : i];
   Unit unit;
@@ -228,6 +230,13 @@ Unit read_lookup_unit(const Candidate& c) {
     add_kernel(context, name, k);
   };
   return unit;
+}
+
+}  // namespace
+
+Unit read_lookup_unit(const Candidate& c) {
+  const ir::Node& node = c.root();
+  return table_unit(c, node, c.function().value(node.operands[1]).constant->bytes());
 }
 
 // ---- the pooling unit: pools, means, clamps and rescales
@@ -347,6 +356,14 @@ Unit read_clip_unit(const Candidate& c) {
 
 Unit read_requantize_unit(const Candidate& c) {
   const ir::Node& node = *c.node("requantize");
+  if (op::requantizes_in_float(node)) {
+    const op::ByteQuantization from{c.function().type(node.operands[0]).dtype, scale_operand(c, node, 1),
+                                    zero_point_operand(c, node, 2)},
+        to{c.function().type(node.results[0]).dtype, scale_operand(c, node, 3),
+           zero_point_operand(c, node, 4)};
+    const op::ByteTable entries = op::requantized_in_float(from, to);
+    return table_unit(c, node, std::vector<uint8_t>(entries.begin(), entries.end()));
+  }
   const double real =
       static_cast<double>(scale_operand(c, node, 1)) / static_cast<double>(scale_operand(c, node, 3));
   const Scale scale = scale_of(layer::checked_multiplier(real));

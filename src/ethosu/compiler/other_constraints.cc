@@ -6,6 +6,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/infer.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/requantize_bytes.h"
 
 namespace qplan::ethosu::compiler {
 namespace {
@@ -264,10 +265,11 @@ Rows requantize_constraints() {
   const std::string prefix = "ethosu.requantize.";
   Rows rows = activation_rows(prefix, "requantize", 1);
   append(&rows, quantization_rows(prefix, "requantize", 1, 5));
-  rows.push_back({prefix + "range", "an input scale below 2^8 times the output scale", kNothingToChange,
-                  [](const Candidate& c) -> std::string {
+  rows.push_back({prefix + "range",
+                  "an input scale below 2^8 times the output scale, or a table in place of a multiplier",
+                  kNothingToChange, [](const Candidate& c) -> std::string {
                     const ir::Node& node = *c.node("requantize");
-                    if (!are_scalars(c, node, 1, 5)) return "";
+                    if (op::requantizes_in_float(node) || !are_scalars(c, node, 1, 5)) return "";
                     const double ratio =
                         static_cast<double>(scale_at(c, node, 1)) / static_cast<double>(scale_at(c, node, 3));
                     return ratio > 0.0 && ratio < 256.0 ? "" : cat("a ratio of ", static_cast<float>(ratio));

@@ -7,6 +7,7 @@
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
+#include "src/packer/op/requantize_bytes.h"
 
 namespace qplan::op {
 namespace {
@@ -38,7 +39,14 @@ std::vector<ir::TensorType> infer_requantize(const InferInput& input) {
   check_qparams(input, 1, data.dtype, per_axis_extent(input, 1, data));
   check_qparams(input, 3, out, per_axis_extent(input, 3, data));
   check_contract(input.node);
-  choice_attr(input.node, "multiplier", {"product_f64", "product_f32"});
+  choice_attr(input.node, "multiplier", {"product_f64", "product_f32", "none"});
+  if (requantizes_in_float(input.node)) {
+    check_8_bit(input, 0);
+    bool has_one_scale = true;
+    for (size_t i = 1; i < 5; ++i) has_one_scale = has_one_scale && input.type(i).shape.empty();
+    if (out.bits != 8 || !has_one_scale)
+      invalid("attribute 'multiplier' is \"none\", expected 8-bit results and scales of one number");
+  }
   return {{out, data.shape}};
 }
 

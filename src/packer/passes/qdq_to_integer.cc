@@ -8,6 +8,7 @@
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
+#include "src/packer/op/requantize_bytes.h"
 #include "src/packer/passes/pass.h"
 #include "src/packer/passes/rewrite_pass.h"
 
@@ -148,6 +149,12 @@ Rewrite sigmoid_row(const std::string& name, const op::OpDef& op) {
   return row;
 }
 
+// A qnn.quantize under tfl2 that names that contract's own rule: TFLite's importer says so of QUANTIZE, whose
+// source computes the operators before it in float32.
+bool means_float(const RewriteContext& context) {
+  return contract_of(context) == "tfl2" && op::attr_string(context.root.node(), "rule") == "div_away";
+}
+
 Result lower_requantize(const RewriteContext& context, std::string* why) {
   const PreNode input = context.node("dq_x");
   const ir::TensorType& from = context.pre().type(input.operand(0));
@@ -159,10 +166,23 @@ Result lower_requantize(const RewriteContext& context, std::string* why) {
     *why = "exact: quantised as it was before, both dropped";
     return x;
   }
-  *why = cat("contract ", contract_of(context));
+  ir::Attrs attrs = {{"out_dtype", ir::to_string(to.dtype)}, {"contract", contract_of(context)}};
+  if (means_float(context)) {
+    const auto quantization = [&](ir::DType dtype, PreNode node) {
+      return op::ByteQuantization{dtype, scale_of(context.pre(), node.operand(1)),
+                                  zero_point_of(context.pre(), node.operand(2))};
+    };
+    const op::ByteQuantization before = quantization(from.dtype, input),
+                               after = quantization(to.dtype, context.root);
+    const op::ByteTable wanted = op::requantized_in_float(before, after);
+    const bool is_tfl2 = op::tfl2_requantizes_to(wanted, before, after);
+    if (!is_tfl2) attrs.set("multiplier", std::string("none"));
+    *why = cat("exact: the bytes of the float operators, ", is_tfl2 ? "which tfl2 gives" : "by a table");
+  } else {
+    *why = cat("contract ", contract_of(context));
+  }
   return context.post().call("qnn.requantize", {x, scale, zero_point, y.scale, y.zero_point},
-                             {{"out_dtype", ir::to_string(to.dtype)}, {"contract", contract_of(context)}},
-                             context.root.name());
+                             std::move(attrs), context.root.name());
 }
 
 }  // namespace

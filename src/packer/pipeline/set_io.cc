@@ -401,12 +401,20 @@ const char* tflite_multiplier_rule(const pattern::Pre& pre, PreNode product, ir:
   return product_f32 ? "product_f32" : "product_f64";
 }
 
+// What a TFLite model says of floats, which TFLite computes as floats, under the contract that it has anyway.
+bool means_tflites_floats(PreNode node, const std::string& attr, const std::string& contract) {
+  if (contract != "tfl2" || op::attr_string(node.node(), "contract") != contract) return false;
+  const std::string& value = op::attr_string(node.node(), attr);
+  return value == "div_away" || value == "none";
+}
+
 ir::Attrs with_contract(const pattern::Pre& pre, PreNode node, const std::string& contract,
                         ir::DType activations) {
   ir::Attrs attrs = node.attrs();
   attrs.set("contract", contract);
   for (const op::AttrDef& attr : node.op()->attrs) {
-    if (attr.role == op::AttrRole::kRounding) attrs.erase(attr.name);  // the contract's own
+    if (attr.role == op::AttrRole::kRounding && !means_tflites_floats(node, attr.name, contract))
+      attrs.erase(attr.name);  // the contract's own
   }
   if (!node.is("qnn.requantize")) return attrs;
   const auto product = passes::product_of(pre, node.operand(0));

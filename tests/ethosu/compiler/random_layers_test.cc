@@ -343,6 +343,11 @@ class Network {
   void addition() { binary("qnn.add"); }
   void product() { binary("qnn.mul"); }
   void table() {
+    if (pick(0, 2) == 0) {  // a rescale in float32, of any ratio
+      emit("qnn.requantize(" + value_ + ", " + scale() + ", " + zero_point() + ", " + scale() + ", " +
+           zero_point() + ", out_dtype=\"" + dtype() + "\", multiplier=\"none\")");
+      return;
+    }
     emit("qnn.lookup(" + value_ + ", " +
          constant("256", dtype(), 256, is_unsigned_ ? 0 : -128, is_unsigned_ ? 255 : 127) + ")");
   }

@@ -151,9 +151,10 @@ TEST(TflitePool, AnotherQuantisationIsRefused) {
 TEST(TfliteQuantize, FloatTo8BitAndBack) {
   UnarySpec spec{tflite::BuiltinOperator_QUANTIZE, {4}, {4}};
   spec.in_type = tflite::TensorType_FLOAT32;
-  EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.quantize(%x, 0.5f, 3);\n%0\n");
+  EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.quantize(%x, 0.5f, 3, rule=\"div_away\");\n%0\n");
   spec.out_type = tflite::TensorType_UINT8;
-  EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"uint8\");\n%0\n");
+  EXPECT_EQ(import_body(unary_model(spec)),
+            "%0 = qnn.quantize(%x, 0.5f, 3, out_dtype=\"uint8\", rule=\"div_away\");\n%0\n");
   spec = {tflite::BuiltinOperator_DEQUANTIZE, {4}, {4}};
   spec.out_type = tflite::TensorType_FLOAT32;
   EXPECT_EQ(import_body(unary_model(spec)), "%0 = qnn.dequantize(%x, 0.5f, 3);\n%0\n");

@@ -61,9 +61,19 @@ TEST(InferRequantize, FromAccumulatorsAndQuantised) {
             "Tensor[(2, 3), uint8]");
   EXPECT_EQ(infer("qnn.requantize(%i, 1f, 0, -1f, 0)"),
             "qnn.requantize (node 0): 'output_scale' has a value -1f, expected positive and finite");
+  EXPECT_EQ(infer("qnn.requantize(%u, 1f, 0, 1f, 0, multiplier=\"none\")"), "Tensor[(2, 3), int8]");
+  const std::string one_byte =
+      "qnn.requantize (node 0): attribute 'multiplier' is \"none\", expected 8-bit results and scales of one "
+      "number";
+  EXPECT_EQ(infer("qnn.requantize(%i, 1f, 0, 1f, 0, out_dtype=\"int16\", multiplier=\"none\")"), one_byte);
+  EXPECT_EQ(infer("qnn.requantize(%i, const(Tensor[(3), float32], [1, 2, 3]), 0, 1f, 3, "
+                  "multiplier=\"none\")"),
+            one_byte);
+  EXPECT_EQ(infer("qnn.requantize(%b, 1f, 0, 1f, 0, multiplier=\"none\")"),
+            "qnn.requantize (node 0): dtype int32 of 'data' is not supported, expected one of int8, uint8");
   EXPECT_EQ(infer("qnn.requantize(%i, 1f, 0, 1f, 0, multiplier=\"other\")"),
             "qnn.requantize (node 0): attribute 'multiplier' is 'other', expected one of 'product_f64', "
-            "'product_f32'");
+            "'product_f32', 'none'");
 }
 
 TEST(InferBinary, BroadcastsLikeNumPy) {

@@ -20,6 +20,33 @@ TEST(QdqElementwise, SumsDifferencesAndProducts) {
   }
 }
 
+// Half of 1 and of -1: away from zero they are 1 and -1, under tfl2 1 and 0.
+TEST(QdqElementwise, TflitesFloatsAreATableWhereTfl2GivesOtherBytes) {
+  const auto quantised = [](const std::string& operands) {
+    return lower("%x: Tensor[(1, 4), int8]", kDequantize + "  qnn.quantize(%0, " + operands + ")\n");
+  };
+  EXPECT_EQ(quantised("1f, 5, rule=\"div_away\""),
+            "%0 = qnn.requantize(%x, 0.5f, 3, 1f, 5, multiplier=\"none\");\n%0\n");
+  EXPECT_EQ(quantised("0.25f, 130, out_dtype=\"uint8\", rule=\"div_away\""),
+            "%0 = qnn.requantize(%x, 0.5f, 3, 0.25f, 130, out_dtype=\"uint8\");\n%0\n");
+  EXPECT_EQ(quantised("0.5f, 3, rule=\"div_away\""), "%x\n");
+  // Those of other sources have the contract's arithmetic.
+  EXPECT_EQ(quantised("1f, 5"), "%0 = qnn.requantize(%x, 0.5f, 3, 1f, 5);\n%0\n");
+  EXPECT_EQ(quantised("1f, 5, contract=\"f32e\", rule=\"div_away\""),
+            "%0 = qnn.requantize(%x, 0.5f, 3, 1f, 5, contract=\"f32e\");\n%0\n");
+}
+
+TEST(QdqElementwise, TflitesFloatsKeepTheirBytes) {
+  const std::string params = "%x: Tensor[(1, 1000), int8]";
+  for (const char* scales : {"0.3f, 0.2f", "0.5f, 1f", "0.07f, 0.31f", "1e-38f, 3e38f", "3e38f, 1e-38f"}) {
+    const std::string text = scales, in = text.substr(0, text.find(',')),
+                      out = text.substr(text.find(' ') + 1);
+    const std::string body = "  %0 = qnn.dequantize(%x, " + in + ", -7);\n  qnn.quantize(%0, " + out +
+                             ", 100, out_dtype=\"uint8\", rule=\"div_away\")\n";
+    EXPECT_EQ(results_of(params, "  " + lower(params, body), 5), results_of(params, body, 5)) << scales;
+  }
+}
+
 TEST(QdqElementwise, OneOperandMayBeAConstantOrTheSame) {
   EXPECT_EQ(
       lower(kTwo, kDequantize + "  %1 = qnn.dequantize(const(Tensor[(4), int8], [1, 2, 3, 4]), 0.25f, 0);\n"

@@ -36,6 +36,39 @@ TEST(SetContract, MultipliersAreFormedAsTfliteFormsThem) {
   }
 }
 
+const char kTflitesFloats[] =
+    "  %0 = qnn.requantize(%x, 0.5f, 0, 1f, 0, multiplier=\"none\");\n"
+    "  %1 = qnn.dequantize(%0, 1f, 0);\n"
+    "  qnn.quantize(%1, 2f, 0, rule=\"div_away\")\n";
+
+TEST(SetContract, FloatsOfTfliteStayUnderItsContractOnly) {
+  ir::Module module = parse_main("%x: Tensor[(2), int8]", kTflitesFloats);
+  set_contract(&module, "tfl2");
+  EXPECT_NE(body_of(module).find("multiplier=\"none\""), std::string::npos) << body_of(module);
+  EXPECT_NE(body_of(module).find("rule=\"div_away\""), std::string::npos) << body_of(module);
+  set_contract(&module, "f32e");
+  set_contract(&module, "tfl2");
+  EXPECT_EQ(body_of(module).find("multiplier"), std::string::npos) << body_of(module);
+  EXPECT_EQ(body_of(module).find("rule"), std::string::npos) << body_of(module);
+}
+
+// The canonical body does not depend on it.
+TEST(SetContract, FloatsOfTfliteHaveTheBodyOfOtherSources) {
+  const auto body = [](const std::string& attrs) {
+    const std::string model =
+        "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 4), int8]) {\n"
+        "  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = reshape(%0, newshape=[4]);\n"
+        "  qnn.quantize(%1, 1f, 5" +
+        attrs + ")\n}\n";
+    PackOptions options;
+    options.canonical_body = true;
+    return model_text(std::span(reinterpret_cast<const uint8_t*>(model.data()), model.size()), "model.relay",
+                      options, /*canonical=*/true);
+  };
+  EXPECT_EQ(body(", rule=\"div_away\""), body(", contract=\"f32e\""));
+  EXPECT_NE(body(", rule=\"div_away\"").find("qnn.requantize("), std::string::npos);
+}
+
 TEST(SetContract, RefusesAnUnknownOne) {
   ir::Module module = parse_main("%x: Tensor[(2), int8]", "  clip(%x, a_min=0f, a_max=1f)\n");
   EXPECT_THROW(set_contract(&module, "float"), PackError);

@@ -218,14 +218,15 @@ class Interpreter {
     const bool accumulator = in(node, 0).dtype == ir::kInt32;
     return map(node, [&](double x, size_t c) {
       const double centred = x - scalar(node, 2, c);
-      if (!f32e(node)) {
+      const bool in_float = node.attrs.get_string("multiplier", "") == "none";
+      if (!f32e(node) && !in_float) {
         const double real = accumulator ? real_multiplier(node, c) : scalar(node, 1, c) / scalar(node, 3, c);
         const int64_t value = tfl2(static_cast<int64_t>(centred), quantize_multiplier(real));
         return saturate(static_cast<double>(value) + scalar(node, 4, c), dtype);
       }
       const float s_in = scale(node, 1, c), s_out = scale(node, 3, c), value = static_cast<float>(centred);
       const float real = accumulator ? value * (s_in / s_out) : (value * s_in) / s_out;
-      return saturate(half_even(real) + scalar(node, 4, c), dtype);
+      return saturate((f32e(node) ? half_even(real) : half_away(real)) + scalar(node, 4, c), dtype);
     });
   }
 

@@ -103,16 +103,22 @@ class NetworkPair {
     if (!value.integer.valid()) value.integer = quantize(value.real, value.q, value.dtype);
     return value.integer;
   }
-  ir::ValueId quantize(ir::ValueId real, Quantisation q, ir::DType dtype) {
-    return m("qnn.quantize", {real, main_.scalar(q.scale), main_.scalar(q.zero_point)},
-             with_contract({{"out_dtype", ir::to_string(dtype)}}));
+  // in_float: as TFLite's importer writes it, which means what TFLite computes in float32.
+  ir::ValueId quantize(ir::ValueId real, Quantisation q, ir::DType dtype, bool in_float = false) {
+    ir::Attrs attrs = with_contract({{"out_dtype", ir::to_string(dtype)}});
+    if (in_float) attrs.set("rule", std::string("div_away"));
+    return m("qnn.quantize", {real, main_.scalar(q.scale), main_.scalar(q.zero_point)}, std::move(attrs));
   }
-  ir::ValueId n_requantize(ir::ValueId x, Quantisation from, Quantisation to, ir::DType dtype) {
+  ir::ValueId n_requantize(ir::ValueId x, Quantisation from, Quantisation to, ir::DType dtype,
+                           bool in_float = false) {
+    ir::Attrs attrs = {{"out_dtype", ir::to_string(dtype)}, {"contract", contract_}};
+    if (in_float) attrs.set("multiplier", std::string("none"));
     return n("qnn.requantize",
              {x, meaning_.scalar(from.scale), meaning_.scalar(from.zero_point), meaning_.scalar(to.scale),
               meaning_.scalar(to.zero_point)},
-             {{"out_dtype", ir::to_string(dtype)}, {"contract", contract_}});
+             std::move(attrs));
   }
+  bool chance_of_tflites_floats() { return contract_ == "tfl2" && chance(0.4); }
   void add(Value value) {
     value.shape = meaning().type(value.meaning).shape;
     value.dtype = meaning().type(value.meaning).dtype;

@@ -192,15 +192,16 @@ class RandomNetwork : private RandomLayers {
       to.q = {from.q.scale, from.q.zero_point + static_cast<int32_t>(to.dtype.min() - from.dtype.min())};
     }
     to.real = {};
-    if (chance(0.4)) {
-      to.integer = quantize(real_of(from), to.q, to.dtype);
+    const bool in_float = chance_of_tflites_floats();
+    if (in_float || chance(0.4)) {
+      to.integer = quantize(real_of(from), to.q, to.dtype, in_float);
     } else {
       to.integer = m("qnn.requantize",
                      {integer_of(from), main_.scalar(from.q.scale), main_.scalar(from.q.zero_point),
                       main_.scalar(to.q.scale), main_.scalar(to.q.zero_point)},
                      with_contract({{"out_dtype", ir::to_string(to.dtype)}}));
     }
-    to.meaning = n_requantize(from.meaning, from.q, to.q, to.dtype);
+    to.meaning = n_requantize(from.meaning, from.q, to.q, to.dtype, in_float);
     add(to);
   }
 
@@ -397,13 +398,14 @@ class RandomNetwork : private RandomLayers {
       if (shape == parts[0].shape && chance(0.6)) parts.push_back(other);
     }
     Value y = parts[0];
-    const bool in_float = chance(0.4);
+    const bool in_tflites_floats = chance_of_tflites_floats(), in_float = in_tflites_floats || chance(0.4);
     if (chance(0.5)) y.q = quantisation(y.dtype);
     std::vector<ir::ValueId> in_meaning, in_main;
     for (Value& part : parts) {
       const bool same =
           part.dtype == y.dtype && part.q.scale == y.q.scale && part.q.zero_point == y.q.zero_point;
-      in_meaning.push_back(same ? part.meaning : n_requantize(part.meaning, part.q, y.q, y.dtype));
+      in_meaning.push_back(same ? part.meaning
+                                : n_requantize(part.meaning, part.q, y.q, y.dtype, in_tflites_floats));
       if (in_float) {
         in_main.push_back(real_of(part));
       } else if (same) {
@@ -419,7 +421,7 @@ class RandomNetwork : private RandomLayers {
     y.meaning = n("concatenate", in_meaning, {{"axis", written}});
     y.real = {};
     y.integer = m("concatenate", in_main, {{"axis", written}});
-    if (in_float) y.integer = quantize(y.integer, y.q, y.dtype);
+    if (in_float) y.integer = quantize(y.integer, y.q, y.dtype, in_tflites_floats);
     add(y);
   }
 

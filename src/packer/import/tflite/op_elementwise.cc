@@ -169,6 +169,8 @@ void import_quantize(OpContext& op) {
   const QuantParams out = op.quantization(op.output());
   ir::Attrs attrs{{"out_dtype", ir::to_string(*op.output().dtype)}};
   if (input.dtype == ir::kFloat32) {
+    // The contract's own rule, by name: the floats before it are meant as floats (qdq_to_integer).
+    attrs.set("rule", std::string("div_away"));
     op.define(op.output(),
               op.emit("qnn.quantize", {op.value(input), op.scale(out.scale), op.zero_point(out.zero_point)},
                       std::move(attrs)));

@@ -2,8 +2,8 @@
 // interpolated, or rescaled) without regard to scales.
 #include <algorithm>
 
-#include "kernels/numeric/requantize.h"
 #include "src/packer/import/tflite/op_context.h"
+#include "src/packer/op/requantize_bytes.h"
 
 namespace qplan::tfl {
 
@@ -150,17 +150,6 @@ int32_t rescaled_in_float(int32_t q, QuantParams in, QuantParams out) {
                   out.zero_point);
 }
 
-bool requantize_is_exact(QuantParams in, QuantParams out) {
-  const QuantizedMultiplier multiplier =
-      quantize_multiplier(static_cast<double>(in.scale) / static_cast<double>(out.scale));
-  if (multiplier.shift > 20) return false;
-  for (int32_t q = 0; q < 256; ++q) {
-    const int32_t units = requantize_tfl2(q - in.zero_point, multiplier.multiplier, multiplier.shift);
-    if (clamp_u8(int64_t{units} + out.zero_point) != rescaled_in_float(q, in, out)) return false;
-  }
-  return true;
-}
-
 ir::ValueId rescaled(OpContext& op, const TensorInfo& input, QuantParams out) {
   const ir::ValueId value = op.value(input);
   const QuantParams in = op.quantization(input);
@@ -168,11 +157,11 @@ ir::ValueId rescaled(OpContext& op, const TensorInfo& input, QuantParams out) {
   if (input.dtype != ir::kUint8) {
     throw Unsupported{type_name(input.file_type) + " inputs of different quantisation"};
   }
-  if (!requantize_is_exact(in, out)) {
-    std::vector<uint8_t> table(256);
-    for (int32_t q = 0; q < 256; ++q) {
-      table[static_cast<size_t>(q)] = static_cast<uint8_t>(rescaled_in_float(q, in, out));
-    }
+  op::ByteTable wanted;
+  for (int32_t q = 0; q < 256; ++q) wanted[static_cast<size_t>(q)] = rescaled_in_float(q, in, out);
+  if (!op::tfl2_requantizes_to(wanted, {ir::kUint8, in.scale, in.zero_point},
+                               {ir::kUint8, out.scale, out.zero_point})) {
+    const std::vector<uint8_t> table(wanted.begin(), wanted.end());
     const ir::ValueId entries =
         op.constant(ir::make_constant(ir::kUint8, {256}, table), op.name() + "/table");
     return op.emit("qnn.lookup", {value, entries}, {});

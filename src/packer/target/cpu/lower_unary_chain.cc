@@ -4,6 +4,7 @@
 #include "kernels/numeric/float_functions.h"
 #include "kernels/numeric/requantize.h"
 #include "src/packer/ir/cat.h"
+#include "src/packer/op/requantize_bytes.h"
 #include "src/packer/target/cpu/lowering.h"
 
 namespace qplan::target::cpu {
@@ -45,6 +46,14 @@ void apply_requantize(const Lowering& lowering, const ir::Node& node, UnaryTable
   if (contract == format::Contract_F32E) {
     return apply_f32e(
         scales, clamp, [](float real) { return real; }, table);
+  }
+  if (op::requantizes_in_float(node)) {
+    const op::ByteQuantization from{lowering.type(node.operands[0]).dtype, scales.input,
+                                    scales.input_zero_point},
+        to{lowering.type(node.results[0]).dtype, scales.output, scales.output_zero_point};
+    const op::ByteTable entries = op::requantized_in_float(from, to);
+    for (int32_t& value : *table) value = entries[static_cast<uint8_t>(value)];
+    return;
   }
   const QuantizedMultiplier multiplier = rescale(contract, scales.input, scales.output).quantized;
   for (int32_t& value : *table) {
