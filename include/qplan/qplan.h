@@ -348,10 +348,11 @@ QPLAN_API qplan_status qplan_session_wait(qplan_session* session, uint32_t timeo
  * work item of each thread: between steps, and within a step after about 67 million elementary operations or,
  * where that is more, one work item of its kernel, such as a row of outputs. max_work bounds the longest.
  * After QPLAN_PENDING the next poll or wait returns it. A job in flight is cancelled on its device, and the
- * run ends when the job has; a driver that works inside its submit function is not interrupted. The outputs
- * then hold anything; inputs, bound buffers and the session stay usable, and the next invoke or submit begins
- * anew. A run that is just ending may end with QPLAN_OK. Without a run in progress nothing happens: the next
- * run is not cancelled. The session must not be taken down meanwhile. QPLAN_INVALID_ARGUMENT. */
+ * run ends when the job has; a driver that works inside its submit function is not interrupted. A device that
+ * fails meanwhile is reset and counted as in other runs. The outputs then hold anything; inputs, bound
+ * buffers and the session stay usable, and the next invoke or submit begins anew. A run that is just ending
+ * may end with QPLAN_OK. Without a run in progress nothing happens: the next run is not cancelled. The
+ * session must not be taken down meanwhile. QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_session_cancel(qplan_session* session);
 /* A function may keep tensors from one run to the next (its states): init and this function give them their
  * initial values, and a run that returns QPLAN_OK leaves the next ones. After a run that failed or was

@@ -187,11 +187,11 @@ TEST(Cancel, FromAnotherThread) {
 // ---- with a device ----
 
 struct OnDevice {
-  explicit OnDevice(const PlanSpec& spec = region_spec()) : plan(spec) {
+  explicit OnDevice(uint32_t policy = QPLAN_NPU_FALLBACK) : plan(region_spec()) {
     npu.is_asynchronous = true;
     npu.hangs = 1;
     devices.add("fake", npu);
-    session = std::make_unique<TestSession>(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
+    session = std::make_unique<TestSession>(plan, npu_config(devices, policy, 0, &told.platform));
     EXPECT_EQ(session->status(), QPLAN_OK) << session->text();
   }
   qplan_session* get() { return session->get(); }
@@ -241,6 +241,31 @@ TEST(CancelOnDevice, ResetsADeviceWhoseJobDoesNotEnd) {
   EXPECT_EQ(on.npu.counts.resets, 1u);
   EXPECT_EQ(on.npu.counts.live_jobs, 0u);
   EXPECT_EQ(run_and_check(*on.session, 3), QPLAN_OK);
+}
+
+// The device broke: that is no answer to the cancel, and the run must not hide it.
+TEST(CancelOnDevice, AFailureOfTheDeviceIsCountedAndTheRunCancelled) {
+  for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL}) {
+    for (const qplan_npu_status status : {QPLAN_NPU_E_BUS, QPLAN_NPU_E_RESET, QPLAN_NPU_E_LOST}) {
+      SCOPED_TRACE(std::to_string(policy) + ", status " + std::to_string(status));
+      OnDevice on(policy);
+      on.npu.cancelled_status = status;
+      ASSERT_EQ(qplan_session_submit(on.get()), QPLAN_PENDING);
+      EXPECT_EQ(qplan_session_cancel(on.get()), QPLAN_OK);
+      EXPECT_EQ(qplan_session_wait(on.get(), UINT32_MAX), QPLAN_CANCELLED);
+      const qplan_device_info device = device_info(*on.session);
+      EXPECT_EQ(device.failed_jobs, 1u);
+      EXPECT_EQ(device.last_status, status);
+      EXPECT_EQ(device.state,
+                uint32_t{status == QPLAN_NPU_E_LOST ? QPLAN_DEVICE_ABSENT : QPLAN_DEVICE_DEGRADED});
+      EXPECT_EQ(on.npu.counts.resets, status == QPLAN_NPU_E_BUS ? 1u : 0u);
+      EXPECT_EQ(on.npu.counts.submits, 1u);
+      EXPECT_EQ(region_info(*on.session).cpu_runs, 0u);
+      EXPECT_EQ(on.told.last(QPLAN_LOG_WARNING),
+                "npu: region 'npu_main_0' (step 1) failed on 'fake', driver 'fake-npu': scripted (status " +
+                    std::to_string(status) + "); the run was cancelled");
+    }
+  }
 }
 
 // A job that completes all the same is no reason to go on.

@@ -139,6 +139,12 @@ struct FakeNpuFunctions {
   static qplan_npu_status release(qplan_npu_device d, qplan_npu_buffer buffer) {
     FakeNpu* npu = find(d);
     ++npu->counts.releases;
+    if (const qplan_npu_status status = take(&npu->release_statuses); status < 0) return status;
+    for (const auto& [handle, job] : npu->jobs_) {
+      for (const qplan_npu_bind& bind : job.binds) {
+        if (bind.buffer == buffer) return QPLAN_NPU_E_BUSY;
+      }
+    }
     return npu->buffers_.erase(buffer) == 1 ? QPLAN_NPU_OK : QPLAN_NPU_E_ARGUMENT;
   }
   static qplan_npu_status layout(qplan_npu_device d, qplan_npu_buffer buffer, qplan_npu_layout* layout) {
@@ -181,11 +187,13 @@ struct FakeNpuFunctions {
   static qplan_npu_status flush(qplan_npu_device d, qplan_npu_buffer buffer, uint64_t offset,
                                 uint64_t bytes) {
     ++find(d)->counts.flushes;
+    if (const qplan_npu_status status = take(&find(d)->flush_statuses); status < 0) return status;
     return maintain(find(d), buffer, offset, bytes, true);
   }
   static qplan_npu_status invalidate(qplan_npu_device d, qplan_npu_buffer buffer, uint64_t offset,
                                      uint64_t bytes) {
     ++find(d)->counts.invalidates;
+    if (const qplan_npu_status status = take(&find(d)->invalidate_statuses); status < 0) return status;
     return maintain(find(d), buffer, offset, bytes, false);
   }
   static qplan_npu_status load(qplan_npu_device d, uint32_t format, const void* blob, uint64_t bytes,
@@ -310,7 +318,7 @@ struct FakeNpuFunctions {
     if (found == npu->jobs_.end()) return QPLAN_NPU_E_ARGUMENT;
     if (!npu->cancel_works) return QPLAN_NPU_OK;
     found->second.is_stopped = true;
-    found->second.status = npu->finishes_late ? QPLAN_NPU_OK : QPLAN_NPU_E_CANCELLED;
+    found->second.status = npu->finishes_late ? QPLAN_NPU_OK : npu->cancelled_status;
     if (npu->finishes_late) npu->run(&found->second);
     return QPLAN_NPU_OK;
   }
@@ -337,6 +345,10 @@ void FakeNpu::run(Job* job) {
       if (job->status < 0 && trashes_failed_outputs) to[i] = 0x66;
     }
   }
+}
+
+void FakeNpu::write_outputs_of_live_jobs() {
+  for (auto& [handle, job] : jobs_) run(&job);
 }
 
 FakeNpu::FakeNpu() : handle_(next_handle++) { devices()[handle_] = this; }

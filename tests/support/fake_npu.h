@@ -43,7 +43,7 @@ class FakeNpu {
   qplan_npu_status capabilities_status = QPLAN_NPU_OK;
   uint32_t clock_khz = 0;
   uint64_t estimated_cycles = 0;  // of each program; 0: not known
-  uint32_t memory_classes = 0;  // of the capabilities: 0: the device knows none
+  uint32_t memory_classes = 0;    // of the capabilities: 0: the device knows none
   // Where imported memory is; ANY: as asked.
   uint32_t imported_class = QPLAN_NPU_MEMORY_CLASS_ANY;
   uint64_t sram_bytes = UINT64_MAX;  // that are left
@@ -58,10 +58,13 @@ class FakeNpu {
   // Statuses of the next jobs, in their order; QPLAN_NPU_OK for later ones.
   std::deque<qplan_npu_status> submit_statuses;
   std::deque<qplan_npu_status> job_statuses;
+  // The same for calls: one that fails does nothing.
+  std::deque<qplan_npu_status> flush_statuses, invalidate_statuses, release_statuses;
   std::string job_text = "scripted";
   // Jobs that never end by themselves, and what ends them.
   uint32_t hangs = 0;  // the next so many
   bool cancel_works = true;
+  qplan_npu_status cancelled_status = QPLAN_NPU_E_CANCELLED;  // of a job that cancel ends
   bool reset_works = true;
   bool finishes_late = false;  // a job that is stopped completes as if nothing had been asked
   uint32_t pending_waits = 0;  // each job is PENDING in that many waits, whatever their timeout
@@ -83,6 +86,8 @@ class FakeNpu {
   // The class of a bind's buffer.
   uint32_t memory_class_of(const qplan_npu_bind& bind) { return buffers_[bind.buffer].memory_class; }
   qplan_npu_buffer_request last_request = {};  // of alloc
+  // The jobs in flight, hung ones too, write what they compute.
+  void write_outputs_of_live_jobs();
 
  private:
   friend struct FakeNpuFunctions;

@@ -50,7 +50,7 @@ void take_failure(qplan_npu_status status, bool was_reset, NpuRegion* region) {
 struct JobEnd {
   qplan_npu_status status = QPLAN_NPU_OK;  // QPLAN_NPU_PENDING: the job is in flight
   qplan_npu_report report = {};            // its text says why, where the driver does
-  bool is_run_cancelled = false;           // ended because the application cancelled the run
+  bool is_run_cancelled = false;           // ended as asked: the application has cancelled the run
 };
 
 void end_job(qplan_npu_status status, const char* why, JobEnd* end) {
@@ -60,8 +60,8 @@ void end_job(qplan_npu_status status, const char* why, JobEnd* end) {
   end->report.text[i] = '\0';
 }
 
-// Another attempt, the CPU's steps, or the error of the run.
-enum class AfterFailure : uint32_t { kTryAgain, kCpu, kFail };
+// Another attempt, the CPU's steps, the error of the run, or its end that the application has asked for.
+enum class AfterFailure : uint32_t { kTryAgain, kCpu, kFail, kCancelled };
 
 AfterFailure take_failed_job(Session* session, NpuRegion* region, qplan_npu_status status, const char* text) {
   NpuState& npu = *session->npu;
@@ -77,9 +77,10 @@ AfterFailure take_failed_job(Session* session, NpuRegion* region, qplan_npu_stat
 
   const bool is_worth_another =
       QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_CPU_NOW || QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_RESET;
-  const bool tries_again =
-      npu.policy == QPLAN_NPU_RETRY && npu.attempts == 0 && is_worth_another && device->takes_jobs();
-  if (!tries_again && !may_run_on_cpu(*session, *region)) {
+  const bool is_cancelled = session->is_cancelled();
+  const bool tries_again = npu.policy == QPLAN_NPU_RETRY && npu.attempts == 0 && is_worth_another &&
+                           device->takes_jobs() && !is_cancelled;
+  if (!is_cancelled && !tries_again && !may_run_on_cpu(*session, *region)) {
     const qplan_status result = status == QPLAN_NPU_E_TIMEOUT ? QPLAN_DEVICE_TIMEOUT : QPLAN_DEVICE_ERROR;
     session->error.set(result, static_cast<int32_t>(session->step_index(region->step)));
     put_failure(*session, *region, why, &session->error);
@@ -87,10 +88,12 @@ AfterFailure take_failed_job(Session* session, NpuRegion* region, qplan_npu_stat
   }
   if (session->platform.log != nullptr && session->platform.log_level >= QPLAN_LOG_WARNING) {
     Error line;
-    put_failure(*session, *region, why, &line)
-        << (tries_again ? "; it is tried once more" : "; it runs on the CPU instead");
+    put_failure(*session, *region, why, &line) << (is_cancelled  ? "; the run was cancelled"
+                                                   : tries_again ? "; it is tried once more"
+                                                                 : "; it runs on the CPU instead");
     log_text(session->platform, QPLAN_LOG_WARNING, line.text());
   }
+  if (is_cancelled) return AfterFailure::kCancelled;
   if (!tries_again) {
     ++device->fallbacks;
     return AfterFailure::kCpu;
@@ -215,7 +218,12 @@ JobEnd wait_for_job(Session* session, NpuDevice* device, NpuWait* wait) {
       npu.has_job = false;
       if (end.status >= 0 || !npu.is_cancelled || QPLAN_NPU_CLASS(end.status) == QPLAN_NPU_CLASS_GONE)
         return end;
-      end.is_run_cancelled = session->is_cancelled();
+      // What else became of the job is a failure of the device, which the application's cancel does not hide.
+      if (session->is_cancelled()) {
+        end.is_run_cancelled =
+            end.status == QPLAN_NPU_E_CANCELLED || (end.status == QPLAN_NPU_E_RESET && npu.is_reset);
+        return end;
+      }
       end_job(QPLAN_NPU_E_TIMEOUT, "the job did not end in time", &end);
       return end;
     }
@@ -262,6 +270,8 @@ NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait) {
         return NpuRun::kCpu;
       case AfterFailure::kFail:
         return NpuRun::kFailed;
+      case AfterFailure::kCancelled:
+        return NpuRun::kCancelled;
     }
   }
 }
