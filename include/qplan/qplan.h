@@ -286,10 +286,11 @@ typedef struct qplan_session_config {
   uint32_t num_devices;
   uint32_t on_npu_failure; /* QPLAN_NPU_FALLBACK, ... */
   uint32_t npu_flags;      /* QPLAN_NPU_VERIFY, ... */
-  uint32_t npu_timeout_us; /* a job may take so long, then it is cancelled; so long after the cancel its
-                              device is reset, and so long after the reset it is lost. 0: a job may take one
-                              second, or 16 times its estimate if that is more, at most ten minutes; cancel
-                              and reset one second each. Time is platform.now_ns, without it that in waits */
+  uint32_t npu_timeout_us; /* a job may take so long, in the queue of its device too, then it is cancelled; a
+                              job that has not ended so long after the cancel makes its device be reset, and
+                              so long after the reset it is lost. 0: a job may take one second, or 16 times
+                              its estimate if that is more, at most ten minutes; cancel and reset one second
+                              each. Time is platform.now_ns, without it that in waits */
   uint64_t max_work;       /* init refuses a function of more work (qplan_plan_work) with QPLAN_WORK_LIMIT;
                               0: no limit */
 } qplan_session_config;

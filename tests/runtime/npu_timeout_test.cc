@@ -18,7 +18,7 @@ TEST(NpuTimeout, AJobThatHangsIsCancelledAfterTheTimeout) {
       }
       ASSERT_EQ(f.run(), QPLAN_OK);
       EXPECT_EQ(f.npu.counts.cancels, 1u);
-      EXPECT_EQ(f.npu.counts.resets, 1u) << "a timeout is of the class that resets";
+      EXPECT_EQ(f.npu.counts.resets, 0u) << "the cancel ended it: a reset would end the jobs of others";
       EXPECT_EQ(f.npu.wait_timeouts, (std::vector<uint64_t>{5000000, 5000000}));
       const qplan_device_info device = device_info(f.session());
       EXPECT_EQ(device.timeouts, 1u);
@@ -105,6 +105,25 @@ TEST(NpuTimeout, AJobThatIsNotEvenSubmittedHasItsOwnReset) {
   f.npu.submit_statuses = {QPLAN_NPU_E_BUS};
   ASSERT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(f.npu.counts.resets, 2u) << "the first job's reset is not the second's";
+}
+
+// Hardware that a cancel does not leave in order says so: with another status than that of the cancel.
+TEST(NpuTimeout, AJobThatFailsAfterItsCancelResetsItsDevice) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.cancelled_status = QPLAN_NPU_E_BUS;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 1u);
+  EXPECT_EQ(device_info(f.session()).last_status, QPLAN_NPU_E_TIMEOUT);
+}
+
+TEST(NpuTimeout, AResetOfOthersThatEndsALateJobIsNotAnsweredWithAnother) {
+  FailingRegion f;
+  f.npu.hangs = 1;
+  f.npu.cancelled_status = QPLAN_NPU_E_RESET;
+  ASSERT_EQ(f.run(), QPLAN_OK);
+  EXPECT_EQ(f.npu.counts.resets, 0u);
+  EXPECT_EQ(device_info(f.session()).timeouts, 1u);
 }
 
 TEST(NpuTimeout, WhatNothingEndsIsGone) {

@@ -21,8 +21,8 @@ void reset_device(NpuDevice* device) {
                                                                   : uint32_t{QPLAN_DEVICE_QUARANTINED};
 }
 
-// What a failed job does to the region and the device.
-void take_failure(qplan_npu_status status, bool was_reset, NpuRegion* region) {
+// What a failed job does to the region and the device. needs_reset: it may have left the device in disorder.
+void take_failure(qplan_npu_status status, bool needs_reset, NpuRegion* region) {
   NpuDevice* device = region->device;
   switch (QPLAN_NPU_CLASS(status)) {
     case QPLAN_NPU_CLASS_MISTAKE:
@@ -36,7 +36,7 @@ void take_failure(qplan_npu_status status, bool was_reset, NpuRegion* region) {
       // Somebody else's reset ended the job: neither this device's failure, nor to be answered with another
       // reset.
       if (status == QPLAN_NPU_E_RESET) return;
-      if (!was_reset) reset_device(device);
+      if (needs_reset) reset_device(device);
       if (++device->failures_in_a_row >= device->max_failures && device->takes_jobs()) {
         device->state = QPLAN_DEVICE_QUARANTINED;
       }
@@ -51,6 +51,8 @@ struct JobEnd {
   qplan_npu_status status = QPLAN_NPU_OK;  // QPLAN_NPU_PENDING: the job is in flight
   qplan_npu_report report = {};            // its text says why, where the driver does
   bool is_run_cancelled = false;           // ended as asked: the application has cancelled the run
+  // False for a late job that its cancel, or a reset, has ended.
+  bool needs_reset = true;
 };
 
 void end_job(qplan_npu_status status, const char* why, JobEnd* end) {
@@ -63,17 +65,18 @@ void end_job(qplan_npu_status status, const char* why, JobEnd* end) {
 // Another attempt, the CPU's steps, the error of the run, or its end that the application has asked for.
 enum class AfterFailure : uint32_t { kTryAgain, kCpu, kFail, kCancelled };
 
-AfterFailure take_failed_job(Session* session, NpuRegion* region, qplan_npu_status status, const char* text) {
+AfterFailure take_failed_job(Session* session, NpuRegion* region, const JobEnd& end) {
   NpuState& npu = *session->npu;
   NpuDevice* device = region->device;
-  const char* why = text_or_status(text, status);
+  const qplan_npu_status status = end.status;
+  const char* why = text_or_status(end.report.text, status);
   ++device->failed_jobs;
   ++region->failures;
   device->last_status = status;
   put_text(why, device->text);
   put_text(why, region->text);
   if (status == QPLAN_NPU_E_TIMEOUT) ++device->timeouts;
-  take_failure(status, npu.is_reset, region);
+  take_failure(status, end.needs_reset && !npu.is_reset, region);
 
   const bool is_worth_another =
       QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_CPU_NOW || QPLAN_NPU_CLASS(status) == QPLAN_NPU_CLASS_RESET;
@@ -224,6 +227,9 @@ JobEnd wait_for_job(Session* session, NpuDevice* device, NpuWait* wait) {
             end.status == QPLAN_NPU_E_CANCELLED || (end.status == QPLAN_NPU_E_RESET && npu.is_reset);
         return end;
       }
+      // A job that was still in the queue is late too: the device is in order, and a reset would end the job
+      // of another session that it waited for.
+      end.needs_reset = end.status != QPLAN_NPU_E_CANCELLED && end.status != QPLAN_NPU_E_RESET;
       end_job(QPLAN_NPU_E_TIMEOUT, "the job did not end in time", &end);
       return end;
     }
@@ -263,7 +269,7 @@ NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait) {
       if (end.status >= 0) return NpuRun::kDone;
       end.report.text[0] = '\0';
     }
-    switch (take_failed_job(session, region, end.status, end.report.text)) {
+    switch (take_failed_job(session, region, end)) {
       case AfterFailure::kTryAgain:
         break;
       case AfterFailure::kCpu:
