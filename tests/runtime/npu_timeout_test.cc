@@ -156,6 +156,22 @@ TEST(NpuTimeout, AResetThatFailedStandsThoughTheJobCompletes) {
   EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_QUARANTINED});
 }
 
+TEST(NpuTimeout, AResetThatFailedStandsWhateverFailsAfterwards) {
+  for (const auto& [reset, state] :
+       {std::pair{QPLAN_NPU_E_BUS, QPLAN_DEVICE_QUARANTINED}, {QPLAN_NPU_E_LOST, QPLAN_DEVICE_ABSENT}}) {
+    FailingRegion f;
+    f.npu.hangs = 1;
+    f.npu.cancel_works = false;
+    f.npu.finishes_late = true;
+    f.npu.reset_status = reset;
+    f.npu.invalidate_statuses = {QPLAN_NPU_E_OFF};  // "not possible now", of the class that degrades
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(device_info(f.session()).state, uint32_t{state});
+    ASSERT_EQ(f.run(), QPLAN_OK);
+    EXPECT_EQ(f.npu.counts.submits, 1u) << "it gets no jobs";
+  }
+}
+
 TEST(NpuTimeout, ADeviceThatNothingStopsIsToldWhenTheSessionEnds) {
   for (const bool reset_works : {true, false}) {
     FakeNpu npu;

@@ -29,7 +29,8 @@ void take_failure(qplan_npu_status status, bool needs_reset, NpuRegion* region) 
       region->status = QPLAN_DEVICE_ERROR;
       return;
     case QPLAN_NPU_CLASS_CPU_NOW:
-      device->state = QPLAN_DEVICE_DEGRADED;
+      // Not after a reset that failed: only that of qplan_session_recover_device brings it back.
+      if (device->takes_jobs()) device->state = QPLAN_DEVICE_DEGRADED;
       return;
     case QPLAN_NPU_CLASS_RESET:
       if (device->takes_jobs()) device->state = QPLAN_DEVICE_DEGRADED;
