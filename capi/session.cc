@@ -108,11 +108,13 @@ qplan_status qplan_session_init(const qplan_plan* plan, const qplan_session_conf
   return finish(result, error);
 }
 
-void qplan_session_deinit(qplan_session* session) {
+qplan_status qplan_session_deinit(qplan_session* session) {
   Session* s = live(session);
-  if (s == nullptr) return;
-  if (s->npu != nullptr && s->npu->client != nullptr) s->npu->client->deinit(s);
+  if (s == nullptr) return QPLAN_INVALID_ARGUMENT;
+  qplan_status status = QPLAN_OK;
+  if (s->npu != nullptr && s->npu->client != nullptr) status = s->npu->client->deinit(s);
   s->tag = 0;
+  return status;
 }
 
 qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index, DLTensor* view) {

@@ -36,6 +36,9 @@ typedef struct qplan_host_session qplan_host_session;
 QPLAN_API qplan_status qplan_host_session_create(const qplan_plan* plan, const qplan_session_config* config,
                                                  qplan_host_session** host_session, qplan_error* error);
 QPLAN_API qplan_session* qplan_host_session_get(qplan_host_session* host_session);
+/* Frees the memories, except where a device that nothing stopped may still use them (qplan_session_deinit):
+ * then they stay allocated until the process ends. The plan's bytes are the caller's: keep them in that case,
+ * which the log tells, until the device is closed. */
 QPLAN_API void qplan_host_session_destroy(qplan_host_session* host_session);
 
 /* ---- batches ---- */

@@ -260,7 +260,9 @@ typedef struct qplan_npu_device_config {
                             quarantine; 0: 3 */
 } qplan_npu_device_config;
 
-/* What happens when a region cannot run on its device. */
+/* What happens when a region cannot run on its device. After a job that neither cancel nor reset ends, this
+ * run and all later ones of the session fail with QPLAN_DEVICE_ERROR under every policy, unless the job
+ * writes only to memory of the device's own: in memory that it may still write, the CPU computes nothing. */
 enum {
   QPLAN_NPU_FALLBACK = 0, /* on the CPU, with the same bits */
   QPLAN_NPU_RETRY =
@@ -317,9 +319,10 @@ QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_se
                                           const qplan_memory* memories, uint32_t num_memories,
                                           qplan_session** session, qplan_error* error);
 /* The memories are the caller's again; frees nothing. A job in flight is cancelled; devices get back what
- * init took. For a device that neither cancel nor reset stops, a line with QPLAN_LOG_ERROR is logged: it may
- * still write to the memories, so keep them until the device is closed. */
-QPLAN_API void qplan_session_deinit(qplan_session* session);
+ * init took. QPLAN_DEVICE_ERROR, and a line with QPLAN_LOG_ERROR, where neither cancel nor reset has stopped
+ * a device, now or in a run: it may still use the memories and the plan, so keep them until the device is
+ * closed. QPLAN_INVALID_ARGUMENT: there is no such session. */
+QPLAN_API qplan_status qplan_session_deinit(qplan_session* session);
 
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
 QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index,

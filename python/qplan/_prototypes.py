@@ -45,7 +45,7 @@ RUNTIME = {
         c.c_int32,
         [_PLAN, c.POINTER(SessionConfig), c.POINTER(Memory), c.c_uint32, c.POINTER(c.c_void_p), _ERROR],
     ),
-    "qplan_session_deinit": (None, [_SESSION]),
+    "qplan_session_deinit": (c.c_int32, [_SESSION]),
     "qplan_session_view": (c.c_int32, [_SESSION, c.c_int, c.c_uint32, _TENSOR]),
     "qplan_session_step_info": (c.c_int32, [_SESSION, c.c_uint32, c.POINTER(Event)]),
     "qplan_host_run_batch": (

@@ -67,13 +67,18 @@ def _create_pool(threads):
     return pool
 
 
-def _release(lib, memory, pool, destroy_pool, buffers, *_kept_alive):
+# Memory and plan of sessions whose device nothing has stopped: it may still use them.
+_abandoned = []
+
+
+def _release(lib, memory, pool, destroy_pool, buffers, plan, *_kept_alive):
     session = memory.session
     for direction, index in buffers.bound:
         lib.qplan_session_bind(session, direction, index, None)
     for storage in buffers.storages:
         lib.qplan_buffer_destroy(ctypes.byref(storage))
-    lib.qplan_session_deinit(session)
+    if lib.qplan_session_deinit(session) == _capi.DEVICE_ERROR:
+        _abandoned.append((memory, plan))
     if pool:
         destroy_pool(pool)
 

@@ -39,7 +39,9 @@ struct NpuDevice {
   qplan_npu_device device = 0;
   bool is_asynchronous = false;
   uint32_t max_binds = 0;
-  uint32_t clock_khz = 0;  // 0: not stated
+  bool has_lost_job = false;     // that neither cancel nor reset ended: it may use its memory for good
+  bool lost_job_writes = false;  // ... and write where the CPU's steps do
+  uint32_t clock_khz = 0;        // 0: not stated
   uint32_t state = QPLAN_DEVICE_ABSENT;
   uint32_t max_failures = 0;
   uint32_t failures_in_a_row = 0;
@@ -127,8 +129,9 @@ struct qplan_npu_client {
   // Takes the config's devices into use, loads the regions. What does not work is written into the records;
   // errors are the caller's mistakes in the config.
   qplan_status (*init)(qplan::Session* session, const qplan::SessionOptions& options, qplan::Error* error);
-  // Stops the job in flight and gives back all that init took from drivers.
-  void (*deinit)(qplan::Session* session);
+  // Stops the job in flight and gives back all that init took from drivers. QPLAN_DEVICE_ERROR where a job,
+  // of this run or an earlier one, may still use the session's memory; the log says so.
+  qplan_status (*deinit)(qplan::Session* session);
   // Submits the region's job, or goes on with the one in flight, and waits for it as long as the caller wants
   // to; without limit where the driver is synchronous.
   qplan::NpuRun (*run)(qplan::Session* session, qplan::NpuRegion* region, qplan::NpuWait* wait);

@@ -37,9 +37,13 @@ const char* what_to_do(const Session& session, const NpuRegion& region) {
 qplan_status no_device(const Session& session, const NpuRegion& region, Error* error) {
   error->set(region.status == QPLAN_OK ? qplan_status{QPLAN_DEVICE_ERROR} : region.status,
              static_cast<int32_t>(session.step_index(region.step)));
+  const NpuDevice& device = *region.device;
   begin_line(session, region, error) << "does not run on " << Quoted{target_name(session, region)} << ": "
-                                     << region_reason(session, region);
-  if (num_fallback_steps(session, region) == 0) {
+                                     << (device.lost_job_writes ? device.text
+                                                                : region_reason(session, region));
+  if (device.lost_job_writes) {
+    *error << "; close that device, open it again and make a new session";
+  } else if (num_fallback_steps(session, region) == 0) {
     *error << "; it has no CPU steps: " << what_to_do(session, region);
   } else {
     *error << "; the policy is to fail";
@@ -49,9 +53,10 @@ qplan_status no_device(const Session& session, const NpuRegion& region, Error* e
 
 }  // namespace
 
+// Not where a lost job may write over what the CPU computes, this run or a later one.
 bool may_run_on_cpu(const Session& session, const NpuRegion& region) {
   const NpuState& npu = *session.npu;
-  return num_fallback_steps(session, region) > 0 &&
+  return num_fallback_steps(session, region) > 0 && !region.device->lost_job_writes &&
          (npu.policy != QPLAN_NPU_FAIL || (npu.flags & QPLAN_NPU_OFF) != 0);
 }
 

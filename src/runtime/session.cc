@@ -192,7 +192,7 @@ qplan_status settle(const SessionOptions& options, Session* session, Error* erro
   const qplan_npu_client* const client = session->npu->client;
   qplan_status status = client != nullptr ? client->init(session, options, error) : qplan_status{QPLAN_OK};
   if (status == QPLAN_OK) status = settle_regions(session, error);
-  if (status != QPLAN_OK && client != nullptr) client->deinit(session);
+  if (status != QPLAN_OK && client != nullptr) (void)client->deinit(session);
   return status;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "qplan/host.h"
+#include "tests/runtime/npu_fixture.h"
 #include "tests/runtime/session_fixture.h"
 #include "tests/support/sanitizers.h"
 
@@ -58,6 +59,30 @@ TEST(HostSession, MemoryThatNobodyHasIsAnError) {
 #endif
   EXPECT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OUT_OF_MEMORY);
   EXPECT_STREQ(error.text, "host session: no 140737488355328 bytes for bank 2");
+}
+
+// Freed, the bytes would soon be somebody else's.
+TEST(HostSession, KeepsTheMemoriesThatALostJobMayWrite) {
+  for (const bool in_a_run : {false, true}) {
+    FakeNpu npu;
+    npu.is_asynchronous = true;
+    npu.hangs = 1;
+    npu.cancel_works = npu.reset_works = false;
+    const TestPlan plan(region_spec({true, true, uint64_t{1} << 22}));
+    DeviceConfigs devices;
+    devices.add("fake", npu);
+    qplan_session_config config = npu_config(devices);
+    config.npu_timeout_us = 5000;
+    qplan_error error = empty_error();
+    qplan_host_session* host = nullptr;
+    ASSERT_EQ(qplan_host_session_create(plan.get(), &config, &host, &error), QPLAN_OK) << error.text;
+    qplan_session* const session = qplan_host_session_get(host);
+    EXPECT_EQ(in_a_run ? qplan_session_invoke(session) : qplan_session_submit(session),
+              in_a_run ? qplan_status{QPLAN_DEVICE_ERROR} : qplan_status{QPLAN_PENDING});
+    qplan_host_session_destroy(host);
+    ASSERT_EQ(npu.counts.live_jobs, 1u);
+    npu.write_outputs_of_live_jobs();  // where the memory is freed this is a fault
+  }
 }
 
 TEST(HostSession, ThreadsOfBothPoolsGiveTheSameBytes) {

@@ -1,10 +1,14 @@
 """qplan.Driver, Device, Buffer: sessions with regions on the simulator."""
 
+import gc
 import os
 import pathlib
 import unittest
+import weakref
 
 from support import DIGITS, digit_input, digit_output, numpy, qplan
+
+from qplan import _capi, _session
 
 DRIVERS = os.environ.get("QPLAN_TEST_DRIVERS")
 
@@ -60,6 +64,23 @@ class Devices(unittest.TestCase):
         with qplan.Session(self.plan, devices=[driver.open(options=fault)], on_npu_failure="fail") as session:
             with self.assertRaisesRegex(qplan.Error, "QPLAN_DEVICE_ERROR"):
                 session.run(digit_input(4))
+
+    def test_memory_that_a_device_may_still_write_is_not_freed(self):
+        class Memory:
+            session = None
+
+        class Library:  # of a session whose job nothing ends; the simulator's jobs all end
+            def __init__(self, status):
+                self.qplan_session_deinit = lambda session: status
+
+        for status, is_kept in ((_capi.OK, False), (_capi.DEVICE_ERROR, True)):
+            memory = Memory()
+            left = weakref.ref(memory)
+            _session._release(Library(status), memory, None, None, _session._Buffers(), None)
+            del memory
+            gc.collect()
+            self.assertEqual(left() is not None, is_kept)
+        _session._abandoned.clear()
 
     def test_verify_counts_what_differs(self):
         # In the first byte of an output that a job stores, which may be one of its border: in every job.

@@ -79,6 +79,7 @@ TEST(NpuTimeout, CancelAndResetOfALongJobTakeASecond) {
   f.npu.cancel_works = f.npu.reset_works = false;
   f.told.platform.now_ns = [](void* user) { return static_cast<Told*>(user)->clock_ns; };
   f.npu.clock = &f.told.clock_ns;
+  f.npu.can_import = false;
   const uint64_t begin = f.told.clock_ns;
   ASSERT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(f.told.clock_ns - begin, 602 * kSecond);
@@ -126,14 +127,42 @@ TEST(NpuTimeout, AResetOfOthersThatEndsALateJobIsNotAnsweredWithAnother) {
   EXPECT_EQ(device_info(f.session()).timeouts, 1u);
 }
 
+// In memory of the device's own it may write what it likes.
 TEST(NpuTimeout, WhatNothingEndsIsGone) {
   FailingRegion f;
   f.npu.hangs = 1;
   f.npu.cancel_works = f.npu.reset_works = false;
+  f.npu.can_import = false;
   EXPECT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(device_info(f.session()).state, uint32_t{QPLAN_DEVICE_ABSENT});
+  EXPECT_STREQ(region_info(f.session()).text, "the job ended neither by cancel nor by reset");
   EXPECT_EQ(f.run(), QPLAN_OK);
   EXPECT_EQ(f.npu.counts.submits, 1u);
+}
+
+// In the session's memory it may write over what the CPU's steps compute, in this run and in all later ones.
+TEST(NpuTimeout, TheCpuRunsNoStepsInMemoryThatALostJobMayWrite) {
+  for (const uint32_t policy : {QPLAN_NPU_FALLBACK, QPLAN_NPU_RETRY, QPLAN_NPU_FAIL}) {
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(std::to_string(policy) + (in_place ? " in place" : ""));
+      FailingRegion f(policy, region_spec({in_place, true, 24}));
+      f.npu.hangs = 1;
+      f.npu.cancel_works = f.npu.reset_works = false;
+      EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+      EXPECT_EQ(
+          f.session().last_error(),
+          "npu: region 'npu_main_0' (step 1) failed on 'fake', driver 'fake-npu': the job ended neither "
+          "by cancel nor by reset, it may still write to the session's memory (status -30)");
+      EXPECT_EQ(f.run(), QPLAN_DEVICE_ERROR);
+      EXPECT_EQ(f.session().last_error(),
+                "npu: region 'npu_main_0' (step 1) does not run on 'fake': the job ended neither by cancel "
+                "nor by reset, it may still write to the session's memory; close that device, open it again "
+                "and make a new session");
+      EXPECT_EQ(f.npu.counts.submits, 1u);
+      EXPECT_EQ(region_info(f.session()).cpu_runs, 0u);
+      EXPECT_EQ(qplan_session_recover_device(f.session().get(), 0), QPLAN_INVALID_STATE);
+    }
+  }
 }
 
 TEST(NpuTimeout, AJobThatEndsWellAfterCancelCounts) {
@@ -172,26 +201,36 @@ TEST(NpuTimeout, AResetThatFailedStandsWhateverFailsAfterwards) {
   }
 }
 
+// Whether the session's end finds the job in flight, or a run has lost it before.
 TEST(NpuTimeout, ADeviceThatNothingStopsIsToldWhenTheSessionEnds) {
   for (const bool reset_works : {true, false}) {
-    FakeNpu npu;
-    npu.is_asynchronous = true;
-    npu.hangs = 1;
-    npu.cancel_works = false;
-    npu.reset_works = reset_works;
-    Told told;
-    const TestPlan plan(region_spec());
-    DeviceConfigs devices;
-    devices.add("fake", npu);
-    {
-      const TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
-      ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+    for (const bool in_a_run : {true, false}) {
+      SCOPED_TRACE(std::string(reset_works ? "" : "lost ") + (in_a_run ? "in a run" : "at the end"));
+      FakeNpu npu;
+      npu.is_asynchronous = true;
+      npu.hangs = 1;
+      npu.cancel_works = false;
+      npu.reset_works = reset_works;
+      Told told;
+      const TestPlan plan(region_spec());
+      DeviceConfigs devices;
+      devices.add("fake", npu);
+      TestSession session(plan, npu_config(devices, QPLAN_NPU_FALLBACK, 0, &told.platform));
+      if (in_a_run) {
+        EXPECT_EQ(qplan_session_invoke(session.get()), reset_works ? QPLAN_OK : QPLAN_DEVICE_ERROR);
+      } else {
+        ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+      }
+      told.log.clear();
+      EXPECT_EQ(qplan_session_deinit(session.get()), reset_works ? QPLAN_OK : QPLAN_DEVICE_ERROR);
+      EXPECT_EQ(told.logged(QPLAN_LOG_ERROR), reset_works ? 0u : 1u);
+      EXPECT_EQ(told.last(QPLAN_LOG_ERROR),
+                reset_works
+                    ? ""
+                    : "npu: 'fake', driver 'fake-npu' could not be stopped, neither by cancel nor by reset: "
+                      "it may still write to the session's memory");
+      EXPECT_EQ(qplan_session_deinit(session.get()), QPLAN_INVALID_ARGUMENT) << "it is taken down";
     }
-    EXPECT_EQ(told.last(QPLAN_LOG_ERROR),
-              reset_works
-                  ? ""
-                  : "npu: 'fake', driver 'fake-npu' could not be stopped, neither by cancel nor by reset: "
-                    "it may still write to the session's memory");
   }
 }
 

@@ -214,11 +214,24 @@ qplan_status init(Session* session, const SessionOptions& options, Error* error)
   return QPLAN_OK;
 }
 
-void deinit(Session* session) {
+qplan_status deinit(Session* session) {
   NpuState& npu = *session->npu;
   stop_job(session);
+  qplan_status status = QPLAN_OK;
   for (uint32_t r = 0; r < npu.num_regions; ++r) unload_region(&npu.regions[r]);
-  for (uint32_t d = 0; d < npu.num_devices; ++d) release_banks(&npu.devices[d]);
+  for (uint32_t d = 0; d < npu.num_devices; ++d) {
+    NpuDevice* device = &npu.devices[d];
+    release_banks(device);
+    if (!device->has_lost_job) continue;
+    Error line;
+    line << "npu: " << Quoted{name_of_target(*session, *device)} << ", driver "
+         << Quoted{device->driver->name}
+         << " could not be stopped, neither by cancel nor by reset: it may still write to the session's "
+            "memory";
+    log_text(session->platform, QPLAN_LOG_ERROR, line.text());
+    status = QPLAN_DEVICE_ERROR;
+  }
+  return status;
 }
 
 qplan_status recover(Session* session, NpuDevice* device) {

@@ -80,6 +80,8 @@ qplan_npu_status fetch_outputs(Session* session, NpuRegion* region);
 void fetch_kept_outputs(Session* session, NpuRegion* region);
 // The same of inputs, which an earlier region keeps.
 void provide_inputs(Session* session, NpuRegion* region);
+// Whether its job writes where the CPU's steps do: anywhere but in memory of the device's own.
+bool writes_shared_memory(const Session& session, const NpuRegion& region);
 // The checksum of the region's outputs.
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region);
 

@@ -206,8 +206,9 @@ bool job_overdue(Session* session, NpuDevice* device) {
 }
 
 // Waits for the job in flight, as long as the caller wants to.
-JobEnd wait_for_job(Session* session, NpuDevice* device, NpuWait* wait) {
+JobEnd wait_for_job(Session* session, NpuRegion* region, NpuWait* wait) {
   NpuState& npu = *session->npu;
+  NpuDevice* device = region->device;
   JobEnd end;
   for (;;) {
     if (session->is_cancelled() && !npu.is_cancelled) (void)job_overdue(session, device);
@@ -242,7 +243,13 @@ JobEnd wait_for_job(Session* session, NpuDevice* device, NpuWait* wait) {
     }
     if (elapsed_ns(*session) >= npu.timeout_ns && !job_overdue(session, device)) {
       npu.has_job = false;
-      end_job(QPLAN_NPU_E_LOST, "the job ended neither by cancel nor by reset", &end);
+      device->has_lost_job = true;
+      if (writes_shared_memory(*session, *region)) device->lost_job_writes = true;
+      end_job(QPLAN_NPU_E_LOST,
+              device->lost_job_writes ? "the job ended neither by cancel nor by reset, it may still write to "
+                                        "the session's memory"
+                                      : "the job ended neither by cancel nor by reset",
+              &end);
       return end;
     }
     if (wait->remaining_ns == 0) return end;
@@ -262,7 +269,7 @@ NpuRun run_region(Session* session, NpuRegion* region, NpuWait* wait) {
       // Who does not wait at all is told at once, also of a second attempt.
       if (npu.has_job && device->is_asynchronous && wait->remaining_ns == 0) return NpuRun::kPending;
     }
-    if (npu.has_job) end = wait_for_job(session, device, device->is_asynchronous ? wait : &forever);
+    if (npu.has_job) end = wait_for_job(session, region, device->is_asynchronous ? wait : &forever);
     if (end.status == QPLAN_NPU_PENDING) return NpuRun::kPending;
     if (end.is_run_cancelled) return NpuRun::kCancelled;
     if (end.status >= 0) {
@@ -312,13 +319,7 @@ void stop_job(Session* session) {
     (void)driver.reset(region.device->device);
     status = driver.wait(region.device->device, npu.job, stop_timeout_ns(npu), nullptr);
   }
-  if (status == QPLAN_NPU_PENDING) {
-    Error line;
-    line << "npu: " << Quoted{name_of_target(*session, *region.device)} << ", driver " << Quoted{driver.name}
-         << " could not be stopped, neither by cancel nor by reset: it may still write to the session's "
-            "memory";
-    log_text(session->platform, QPLAN_LOG_ERROR, line.text());
-  }
+  if (status == QPLAN_NPU_PENDING) region.device->has_lost_job = true;
   npu.has_job = false;
 }
 

@@ -322,6 +322,17 @@ void provide_inputs(Session* session, NpuRegion* region) {
   }
 }
 
+bool writes_shared_memory(const Session& session, const NpuRegion& region) {
+  const format::NpuStep& step = step_of(session, region);
+  for (uint32_t b = 0; b < step.binds()->size(); ++b) {
+    const Place place = place_of(session, region, step, b);
+    const NpuBank& bank = region.device->banks[place.bind->memory_class()];
+    const bool is_of_device = bank.is_shadow && place.buffer == bank.buffer;
+    if (place.bind->use() != format::NpuUse_INPUT && !is_of_device) return true;
+  }
+  return false;
+}
+
 uint64_t checksum_of_outputs(const Session& session, const NpuRegion& region) {
   Sha256 sha;
   const auto* outputs = step_of(session, region).outputs();
