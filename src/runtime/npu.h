@@ -140,8 +140,8 @@ struct qplan_npu_client {
   // Called for a region that ran on the device, before and after the CPU's steps compute the same outputs.
   void (*remember)(qplan::Session* session, qplan::NpuRegion* region);
   void (*compare)(qplan::Session* session, qplan::NpuRegion* region);
-  // At the end of a run.
-  void (*finish)(qplan::Session* session);
+  // At the end of a run, which fails where this does.
+  qplan_status (*finish)(qplan::Session* session);
   qplan_status (*recover)(qplan::Session* session, qplan::NpuDevice* device);
 };
 

@@ -200,8 +200,7 @@ qplan_status run_regions(Session* session, NpuWait* wait) {
     }
     if (verifies) npu.client->compare(session, region);
   }
-  if (npu.client != nullptr) npu.client->finish(session);
-  return QPLAN_OK;
+  return npu.client != nullptr ? npu.client->finish(session) : qplan_status{QPLAN_OK};
 }
 
 }  // namespace qplan

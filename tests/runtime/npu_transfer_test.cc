@@ -354,6 +354,59 @@ TEST(NpuBuffer, AnAddressThatTheProgramCannotUseIsCopied) {
   }
 }
 
+// The CPU wrote the output: without the flush the device, and who reads the buffer next, sees other bytes.
+TEST(NpuBuffer, AnOutputThatIsNotFlushedFailsTheRun) {
+  FakeNpu npu;
+  npu.is_coherent = false;
+  const TestPlan plan(region_spec());
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  const TestSession session(plan, npu_config(devices));
+  HostTensor like({24}, std::vector<uint8_t>(24));
+  qplan_buffer y;
+  ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &y), QPLAN_OK);
+  DLTensor view = {};
+  ASSERT_EQ(qplan_buffer_begin_access(&y, QPLAN_BUFFER_READ, &view), QPLAN_OK);
+  ASSERT_EQ(qplan_buffer_end_access(&y), QPLAN_OK);
+  ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_OUTPUT, 0, &view), QPLAN_OK);
+  write_bytes(session, counting(24, 5));
+  npu.flush_statuses = {QPLAN_NPU_OK, QPLAN_NPU_OK, QPLAN_NPU_E_BUS};  // of the job's binds, of the output
+  EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(session.last_error(), "buffer: driver 'fake-npu' does not flush its memory: bus error");
+  EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
+  ASSERT_EQ(qplan_buffer_begin_access(&y, QPLAN_BUFFER_READ, &view), QPLAN_OK);
+  const auto* bytes = static_cast<const uint8_t*>(view.data);
+  EXPECT_EQ(std::vector<uint8_t>(bytes, bytes + 24), counting(24, 12));
+  ASSERT_EQ(qplan_buffer_end_access(&y), QPLAN_OK);
+  ASSERT_EQ(qplan_session_bind(session.get(), QPLAN_OUTPUT, 0, nullptr), QPLAN_OK);
+  EXPECT_EQ(qplan_buffer_destroy(&y), QPLAN_OK);
+}
+
+// In a buffer that a job may still write the CPU's steps would compute in vain, wherever the bank is.
+TEST(NpuBuffer, TheCpuRunsNoStepsInOneThatALostJobMayWrite) {
+  for (const bool is_bound : {true, false}) {
+    FailingRegion f(QPLAN_NPU_FALLBACK, bare_spec());
+    f.npu.can_import = false;
+    f.npu.hangs = 1;
+    f.npu.cancel_works = f.npu.reset_works = false;
+    HostTensor like({24}, std::vector<uint8_t>(24));
+    qplan_buffer buffer;
+    ASSERT_EQ(qplan_buffer_create(f.session().get(), 0, &like.tensor, 0, &buffer), QPLAN_OK);
+    DLTensor view = {};
+    ASSERT_EQ(qplan_buffer_begin_access(&buffer, QPLAN_BUFFER_READ, &view), QPLAN_OK);
+    ASSERT_EQ(qplan_buffer_end_access(&buffer), QPLAN_OK);
+    if (is_bound) {
+      ASSERT_EQ(qplan_session_bind(f.session().get(), QPLAN_OUTPUT, 0, &view), QPLAN_OK);
+    }
+    const qplan_status expected = is_bound ? QPLAN_DEVICE_ERROR : QPLAN_OK;
+    EXPECT_EQ(qplan_session_invoke(f.session().get()), expected);
+    EXPECT_EQ(qplan_session_invoke(f.session().get()), expected);
+    EXPECT_EQ(region_info(f.session()).cpu_runs, is_bound ? 0u : 2u);
+    ASSERT_EQ(qplan_session_bind(f.session().get(), QPLAN_OUTPUT, 0, nullptr), QPLAN_OK);
+    EXPECT_EQ(qplan_buffer_destroy(&buffer), expected) << "the job uses it, or the bank";
+  }
+}
+
 TEST(NpuBuffer, MisuseIsRefused) {
   FakeNpu npu;
   const TestPlan plan(bare_spec());

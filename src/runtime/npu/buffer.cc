@@ -180,8 +180,9 @@ qplan_status destroy_buffer(qplan_buffer* storage) {
   return QPLAN_OK;
 }
 
-void finish_run(Session* session) {
-  if (session->npu->buffers == nullptr) return;
+qplan_status finish_run(Session* session) {
+  qplan_status result = QPLAN_OK;
+  if (session->npu->buffers == nullptr) return result;
   const auto* outputs = session->function->outputs();
   for (uint32_t i = 0; i < format::count_of(outputs); ++i) {
     const void* at = session->data[outputs->Get(i)];
@@ -189,8 +190,11 @@ void finish_run(Session* session) {
     const NpuBuffer* buffer = find_buffer(*session, at, size);
     if (buffer == nullptr) continue;
     const auto offset = static_cast<uint64_t>(static_cast<const uint8_t*>(at) - buffer->memory);
-    (void)buffer->device->driver->flush(buffer->device->device, buffer->handle, offset, size);
+    const qplan_npu_status status =
+        buffer->device->driver->flush(buffer->device->device, buffer->handle, offset, size);
+    if (status < 0 && result == QPLAN_OK) result = fail(*buffer, "does not flush its memory", status);
   }
+  return result;
 }
 
 }  // namespace qplan

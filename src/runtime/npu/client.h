@@ -101,8 +101,8 @@ qplan_status create_buffer(Session* session, NpuDevice* device, const DLTensor& 
 qplan_status begin_buffer_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
 qplan_status end_buffer_access(qplan_buffer* buffer);
 qplan_status destroy_buffer(qplan_buffer* buffer);
-// What the CPU wrote into bound buffers reaches the device.
-void finish_run(Session* session);
+// What the CPU wrote into bound buffers reaches the device; else the run has failed.
+qplan_status finish_run(Session* session);
 
 // Tensors between their packed form and what a device's program reads and writes: padded rows and channels,
 // borders, blocks of channels, planes of bytes, a flipped sign bit. format/plan.fbs, NpuBind, has the
