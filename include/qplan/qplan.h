@@ -486,7 +486,8 @@ QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t inde
 enum { QPLAN_BUFFER_READ = 1u, QPLAN_BUFFER_WRITE = 2u };
 QPLAN_API qplan_status qplan_buffer_begin_access(qplan_buffer* buffer, uint32_t access, DLTensor* view);
 QPLAN_API qplan_status qplan_buffer_end_access(qplan_buffer* buffer);
-/* Not while it is bound. */
+/* Not while it is bound. QPLAN_DEVICE_ERROR: the driver did not take its memory back, as while a job uses it;
+ * the buffer stays, to be destroyed later. QPLAN_INVALID_STATE, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_buffer_destroy(qplan_buffer* buffer);
 
 /* "reference", "avx2", ...: the name of a QPLAN_ISA_* value, NULL when unknown; and back: 0 and

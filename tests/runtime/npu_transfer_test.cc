@@ -382,6 +382,30 @@ TEST(NpuBuffer, AnOutputThatIsNotFlushedFailsTheRun) {
   EXPECT_EQ(qplan_buffer_destroy(&y), QPLAN_OK);
 }
 
+// A driver whose job still uses it refuses; the buffer stays, so that it can be destroyed later.
+TEST(NpuBuffer, ABufferThatTheDriverKeepsCanBeDestroyedLater) {
+  FakeNpu npu;
+  const TestPlan plan(bare_spec());
+  DeviceConfigs devices;
+  devices.add("fake", npu);
+  const TestSession session(plan, npu_config(devices));
+  HostTensor like({24}, std::vector<uint8_t>(24));
+  qplan_buffer buffer;
+  ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_OK);
+  npu.release_statuses = {QPLAN_NPU_E_BUSY};
+  EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_DEVICE_ERROR);
+  EXPECT_EQ(session.last_error(), "buffer: driver 'fake-npu' does not take its memory back: busy");
+  EXPECT_EQ(npu.live_buffers(), 2u) << "the bank's too";
+  EXPECT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_INVALID_STATE);
+  EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_OK);
+  EXPECT_EQ(npu.live_buffers(), 1u);
+  // A device that is gone takes nothing back.
+  ASSERT_EQ(qplan_buffer_create(session.get(), 0, &like.tensor, 0, &buffer), QPLAN_OK);
+  npu.release_statuses = {QPLAN_NPU_E_LOST};
+  EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_OK);
+  EXPECT_EQ(qplan_buffer_destroy(&buffer), QPLAN_INVALID_ARGUMENT);
+}
+
 // In a buffer that a job may still write the CPU's steps would compute in vain, wherever the bank is.
 TEST(NpuBuffer, TheCpuRunsNoStepsInOneThatALostJobMayWrite) {
   for (const bool is_bound : {true, false}) {

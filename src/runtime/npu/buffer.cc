@@ -172,11 +172,12 @@ qplan_status destroy_buffer(qplan_buffer* storage) {
   NpuBuffer** at = &session->npu->buffers;
   while (*at != nullptr && *at != buffer) at = &(*at)->next;
   if (*at == nullptr) return QPLAN_INVALID_ARGUMENT;  // a copy of the storage
-  *at = buffer->next;
-  buffer->tag = 0;
+  // It is forgotten afterwards: a driver that refuses now, since a job uses the buffer, may be asked again.
   const qplan_npu_status status = buffer->device->driver->release(buffer->device->device, buffer->handle);
   if (status < 0 && QPLAN_NPU_CLASS(status) != QPLAN_NPU_CLASS_GONE)
     return fail(*buffer, "does not take its memory back", status);
+  *at = buffer->next;
+  buffer->tag = 0;
   return QPLAN_OK;
 }
 
