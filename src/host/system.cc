@@ -140,6 +140,14 @@ bool write_all(int fd, const void* bytes, size_t size) {
   return true;
 }
 
+// A signal may end it before anything is written, on network file systems for one.
+bool sync_retrying(int fd) {
+  while (::fsync(fd) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
+}
+
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -234,15 +242,16 @@ qplan_status write_and_rename(const std::string& path, const struct stat* old, c
     return file_error(error, path, "cannot create a file in " + qplan::host::quoted_path(directory), errno);
   }
   if (old != nullptr) (void)::fchmod(file.get(), old->st_mode & 07777);
-  // In this order: the new name must never lead to bytes that a power cut can still take back.
-  if (!write_all(file.get(), bytes, size) || ::fsync(file.get()) != 0 || !file.close() ||
-      ::rename(temporary.path(), path.c_str()) != 0) {
+  // In this order: the new name must never lead to bytes that a power cut can still take back. A signal
+  // during close takes nothing back that has been synchronised.
+  if (!write_all(file.get(), bytes, size) || !sync_retrying(file.get()) ||
+      (!file.close() && errno != EINTR) || ::rename(temporary.path(), path.c_str()) != 0) {
     const int reason = errno;
     ::unlink(temporary.path());
     return file_error(error, path, "cannot write " + std::to_string(size) + " bytes", reason);
   }
   const Descriptor parent(open_retrying(directory.c_str(), O_RDONLY | O_DIRECTORY));
-  if (parent.get() >= 0) (void)::fsync(parent.get());
+  if (parent.get() >= 0) (void)sync_retrying(parent.get());
   return QPLAN_OK;
 }
 

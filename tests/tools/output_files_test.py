@@ -124,6 +124,12 @@ class Signals(CommandTest):
         self.assertEqual((result.returncode, self.left_behind()), (-signal.SIGTERM, ["x.qplan"]))
         self.assertEqual(old.read_bytes(), b"the old plan")
 
+    def test_an_interrupted_call_is_no_failed_write(self):
+        for call in ("fsync", "close"):
+            with self.subTest(call):
+                result = run("pack", DIGITS, "-o", self.folder / "x.qplan", env={"LD_PRELOAD": INTERRUPTER, "QPLAN_TEST_EINTR": call})
+                self.assertEqual((result.stderr, result.returncode, self.left_behind()), ("", 0, ["x.qplan"]))
+
     def test_without_a_signal_the_write_ends(self):
         result = self.interrupted(0, "pack", DIGITS, "-o", self.folder / "x.qplan")
         self.assertEqual((result.returncode, self.left_behind()), (0, ["x.qplan"]))
