@@ -112,9 +112,9 @@ QPLAN_API qplan_status qplan_pool_create_with(const qplan_pool_config* config, c
                                               qplan_error* error);
 /* OpenMP's threads, made at the first call; where they cannot be, OpenMP ends the process. How they wait
  * between steps follows OMP_WAIT_POLICY. Calls from several threads have a team each. num_threads and
- * struct_size as of qplan_pool_create. OpenMP's threads belong to the process, not to the pool: once a pool
- * of this kind has run tasks, those in a child of fork() run theirs on the calling thread, the new ones too.
- */
+ * struct_size as of qplan_pool_create. OpenMP's threads belong to the process, not to the pool, and others
+ * may have made them: once a pool of this kind has been created, those in a child of fork() run their tasks
+ * on the calling thread, the new ones too. */
 QPLAN_API const qplan_thread_pool* qplan_openmp_pool_create(uint32_t num_threads);
 QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 

@@ -417,6 +417,28 @@ TEST(HostSmallPool, WorkersBlockSignalsButNotFaults) {
   }
 }
 
+// What a compiler makes of "#pragma omp parallel"; runtimes of other compilers have it too.
+extern "C" __attribute__((weak)) void GOMP_parallel(void (*function)(void*), void* data, unsigned num_threads,
+                                                    unsigned flags);
+
+// OpenMP's threads may be somebody else's: the pool has not run a task before the fork.
+TEST(HostOpenMpPool, WorksInAChildOfAnApplicationThatUsedOpenMpItself) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer ends children of processes with threads";
+  if (GOMP_parallel == nullptr) GTEST_SKIP() << "this OpenMP has no GOMP_parallel";
+  const Pool pool = {qplan_openmp_pool_create(2), qplan_openmp_pool_destroy};
+  ASSERT_NE(pool, nullptr);
+  std::atomic<uint32_t> threads{0};
+  GOMP_parallel([](void* data) { ++*static_cast<std::atomic<uint32_t>*>(data); }, &threads, 2, 0);
+  ASSERT_EQ(threads, 2u);
+  uint32_t others = 0;
+  EXPECT_EQ(run_in_child([&] { return count_tasks(*pool, 64, &others); }), 64u);
+  EXPECT_EQ(run_in_child([&] {
+              const Pool mine = {qplan_openmp_pool_create(2), qplan_openmp_pool_destroy};
+              return mine == nullptr ? 999 : count_tasks(*mine, 64, &others);
+            }),
+            64u);
+}
+
 TEST(HostOpenMpPool, MoreThreadsThanOpenMpCanCountAreRefused) {
   EXPECT_EQ(qplan_openmp_pool_create(0x80000000u), nullptr);
   EXPECT_EQ(qplan_openmp_pool_create(UINT32_MAX), nullptr);
