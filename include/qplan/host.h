@@ -68,7 +68,8 @@ typedef struct qplan_step_time {
 } qplan_step_time;
 QPLAN_API qplan_step_times* qplan_step_times_create(void);
 /* Puts the collector into platform (user, step_begin, step_end, now_ns), which must then be given to one
- * session; functions that were there before are still called, with their own user. It outlives the session.
+ * session; functions that were there before are still called, with their own user, and a now_ns among them
+ * stays the session's clock: times are qplan_host_now_ns. It outlives the session.
  * QPLAN_INVALID_ARGUMENT, QPLAN_INVALID_STATE when it is attached already. */
 QPLAN_API qplan_status qplan_step_times_attach(qplan_step_times* times, qplan_platform* platform);
 /* Not while the session runs. *count in: room in rows; out: number of steps up to the last that has run. rows
@@ -122,7 +123,9 @@ QPLAN_API void qplan_openmp_pool_destroy(const qplan_thread_pool* pool);
 typedef struct qplan_trace qplan_trace;
 QPLAN_API qplan_trace* qplan_trace_create(void);
 /* Puts the trace into platform (user, step_begin, step_end, now_ns). Functions that were there before are
- * still called, with their own user. The trace must outlive the sessions that use platform.
+ * still called, with their own user; a now_ns among them stays the sessions' clock: times of the trace are
+ * qplan_host_now_ns. A step that begins on one thread and ends on another, as in asynchronous sessions, is
+ * shown on the second. The trace must outlive the sessions that use platform.
  * QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform);
 /* Writes all events so far. The trace holds copies of all names: plan and session may be gone. */

@@ -80,15 +80,19 @@ struct Record {
   qplan_status status;
 };
 
-struct Thread {
-  std::thread::id id;
-  uint64_t begin_ns = 0;  // of the step that runs on it
-};
-
 // Who was in the platform before; its functions are called as before.
 struct Attachment {
   qplan_trace* trace;
   qplan_platform before;
+};
+
+// A step that has not ended. A device's step may end on another thread than it began on, and between the two
+// steps of other sessions begin and end, which may have the same platform.
+struct Begun {
+  const Attachment* attachment;
+  uint32_t step;
+  uint32_t thread;
+  uint64_t ns;
 };
 
 }  // namespace
@@ -97,7 +101,8 @@ struct qplan_trace {
   uint64_t origin_ns = qplan_host_now_ns(nullptr);
   std::deque<Attachment> attachments;  // addresses stay
   std::mutex mutex;                    // guards all below: sessions of several threads may share a trace
-  std::vector<Thread> threads;
+  std::vector<std::thread::id> threads;
+  std::vector<Begun> begun;  // those of sessions that were taken down meanwhile stay
   std::vector<Record> records;
   bool is_complete = true;  // false when memory ran out
 };
@@ -107,10 +112,28 @@ namespace {
 uint32_t current_thread(qplan_trace* trace) {
   const std::thread::id id = std::this_thread::get_id();
   for (size_t i = 0; i < trace->threads.size(); ++i) {
-    if (trace->threads[i].id == id) return static_cast<uint32_t>(i);
+    if (trace->threads[i] == id) return static_cast<uint32_t>(i);
   }
-  trace->threads.push_back({id, 0});
+  trace->threads.push_back(id);
   return static_cast<uint32_t>(trace->threads.size() - 1);
+}
+
+// When the step that ends has begun: the last of its number, on this thread if there is one. False where it
+// was not noted.
+bool take_begin(qplan_trace* trace, const Attachment* attachment, uint32_t step, uint32_t thread,
+                uint64_t* ns) {
+  std::vector<Begun>& begun = trace->begun;
+  auto found = begun.end();
+  for (auto at = begun.end(); at != begun.begin();) {
+    --at;
+    if (at->attachment != attachment || at->step != step) continue;
+    if (found == begun.end() || at->thread == thread) found = at;
+    if (at->thread == thread) break;
+  }
+  if (found == begun.end()) return false;
+  *ns = found->ns;
+  begun.erase(found);
+  return true;
 }
 
 void step_begin(void* user, const qplan_event* event) {
@@ -119,8 +142,8 @@ void step_begin(void* user, const qplan_event* event) {
   qplan_trace* trace = attachment->trace;
   try {
     const std::lock_guard<std::mutex> lock(trace->mutex);
-    Thread& thread = trace->threads[current_thread(trace)];
-    thread.begin_ns = qplan_host_now_ns(nullptr);  // last, so that our own work is not the step's
+    trace->begun.push_back({attachment, event->step, current_thread(trace), 0});
+    trace->begun.back().ns = qplan_host_now_ns(nullptr);  // last, so that our own work is not the step's
   } catch (const std::bad_alloc&) {
     trace->is_complete = false;
   }
@@ -133,8 +156,11 @@ void step_end(void* user, const qplan_event* event, qplan_status status) {
   try {
     const std::lock_guard<std::mutex> lock(trace->mutex);
     const uint32_t thread = current_thread(trace);
-    trace->records.push_back({event->name, event->op, event->kernel, event->step, thread,
-                              trace->threads[thread].begin_ns, end_ns, event->macs, event->bytes, status});
+    uint64_t begin_ns = 0;
+    if (take_begin(trace, attachment, event->step, thread, &begin_ns)) {
+      trace->records.push_back({event->name, event->op, event->kernel, event->step, thread, begin_ns, end_ns,
+                                event->macs, event->bytes, status});
+    }
   } catch (const std::bad_alloc&) {
     trace->is_complete = false;
   }
@@ -145,6 +171,11 @@ void step_end(void* user, const qplan_event* event, qplan_status status) {
 void forward_log(void* user, uint32_t level, const char* text) {
   const auto* attachment = static_cast<const Attachment*>(user);
   attachment->before.log(attachment->before.user, level, text);
+}
+
+uint64_t forward_now(void* user) {
+  const auto* attachment = static_cast<const Attachment*>(user);
+  return attachment->before.now_ns(attachment->before.user);
 }
 
 void forward_yield(void* user) {
@@ -203,7 +234,7 @@ qplan_status qplan_trace_attach(qplan_trace* trace, qplan_platform* platform) {
   platform->user = &attachment;
   platform->step_begin = step_begin;
   platform->step_end = step_end;
-  platform->now_ns = qplan_host_now_ns;
+  platform->now_ns = attachment.before.now_ns != nullptr ? forward_now : qplan_host_now_ns;
   if (platform->log != nullptr) platform->log = forward_log;
   // A copy from a struct that does not reach yield has none.
   if (attachment.before.yield != nullptr) platform->yield = forward_yield;

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "qplan/host.h"
@@ -220,6 +222,97 @@ TEST_F(HostTrace, KeepsWhatThePlatformHadBefore) {
   EXPECT_EQ(seen.ends, 3);
   EXPECT_EQ(seen.logs, 1);
   qplan_trace_destroy(trace);
+}
+
+TEST_F(HostTrace, ThePlatformsClockStaysWithItsOwnUser) {
+  for (const bool is_traced : {true, false}) {
+    uint64_t clock = 7;
+    qplan_platform platform = {};
+    platform.struct_size = sizeof(platform);
+    platform.user = &clock;
+    platform.now_ns = [](void* user) { return (*static_cast<uint64_t*>(user))++; };
+    qplan_trace* trace = qplan_trace_create();
+    qplan_step_times* times = qplan_step_times_create();
+    ASSERT_EQ(is_traced ? qplan_trace_attach(trace, &platform) : qplan_step_times_attach(times, &platform),
+              QPLAN_OK);
+    EXPECT_EQ(platform.now_ns(platform.user), 7u);
+    EXPECT_EQ(clock, 8u);
+    qplan_step_times_destroy(times);
+    qplan_trace_destroy(trace);
+  }
+}
+
+// Sessions on a device that works by itself, all with the same trace.
+class HostTraceOfDevices : public HostTrace {
+ protected:
+  static constexpr double kSleepUs = 20'000;
+  void SetUp() override {
+    HostTrace::SetUp();
+    npu_.is_asynchronous = true;
+    devices_.add("fake", npu_);
+    platform_.struct_size = sizeof(platform_);
+    ASSERT_EQ(qplan_trace_attach(trace_, &platform_), QPLAN_OK);
+  }
+  void TearDown() override {
+    qplan_trace_destroy(trace_);
+    HostTrace::TearDown();
+  }
+  qplan_session_config config(uint32_t flags = 0) {
+    return npu_config(devices_, QPLAN_NPU_FALLBACK, flags, &platform_);
+  }
+  static void sleep() { std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int>(kSleepUs))); }
+  // Microseconds that the regions took.
+  std::vector<double> region_times() const {
+    std::vector<double> times;
+    const nlohmann::json json = written(trace_);
+    for (const auto& event : json.at("traceEvents")) {
+      if (event.at("ph") == "X" && event.at("cat") == "npu") times.push_back(event.at("dur").get<double>());
+    }
+    return times;
+  }
+
+  FakeNpu npu_;
+  const TestPlan plan_{region_spec()};
+  DeviceConfigs devices_;
+  qplan_platform platform_ = {};
+  qplan_trace* trace_ = qplan_trace_create();
+};
+
+TEST_F(HostTraceOfDevices, ARegionThatEndsOnAnotherThreadHasItsOwnBegin) {
+  const TestSession session(plan_, config());
+  ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+  sleep();
+  qplan_status status = QPLAN_PENDING;
+  std::thread([&] { status = qplan_session_wait(session.get(), UINT32_MAX); }).join();
+  EXPECT_EQ(status, QPLAN_OK);
+  const std::vector<double> times = region_times();
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_GE(times[0], kSleepUs);
+  EXPECT_LT(times[0], 60e6);
+}
+
+TEST_F(HostTraceOfDevices, StepsOfAnotherSessionMeanwhileDoNotMoveTheBegin) {
+  const TestSession session(plan_, config()), on_cpu(plan_, config(QPLAN_NPU_OFF));
+  ASSERT_EQ(qplan_session_submit(session.get()), QPLAN_PENDING);
+  sleep();
+  ASSERT_EQ(qplan_session_invoke(on_cpu.get()), QPLAN_OK);
+  ASSERT_EQ(qplan_session_wait(session.get(), UINT32_MAX), QPLAN_OK);
+  const std::vector<double> times = region_times();
+  ASSERT_EQ(times.size(), 1u);
+  EXPECT_GE(times[0], kSleepUs);
+}
+
+TEST_F(HostTraceOfDevices, TwoSessionsMayHaveTheSameStepInFlight) {
+  const TestSession one(plan_, config()), two(plan_, config());
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_EQ(qplan_session_submit(one.get()), QPLAN_PENDING);
+    ASSERT_EQ(qplan_session_submit(two.get()), QPLAN_PENDING);
+    ASSERT_EQ(qplan_session_wait(one.get(), UINT32_MAX), QPLAN_OK);
+    ASSERT_EQ(qplan_session_wait(two.get(), UINT32_MAX), QPLAN_OK);
+  }
+  const std::vector<double> times = region_times();
+  EXPECT_EQ(times.size(), 4u);
+  for (const double time : times) EXPECT_LT(time, 60e6);
 }
 
 TEST_F(HostTrace, YieldsWithThePlatformsOwnUser) {
