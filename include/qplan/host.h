@@ -16,8 +16,10 @@ typedef struct qplan_file {
   size_t size;
   void* opaque;
 } qplan_file;
-/* Maps a regular file read-only; whoever shortens it while it is mapped makes reads fail (SIGBUS). error (may
- * be NULL) states path and reason. QPLAN_FILE_ERROR. */
+/* Maps a regular file read-only. Whoever shortens it while it is mapped makes reads fail (SIGBUS), and
+ * whoever writes to it, at the same length too, changes a plan that has been verified and runs unchecked:
+ * replace the file, as qplan_file_write does. error (may be NULL) states path and reason. QPLAN_FILE_ERROR.
+ */
 QPLAN_API qplan_status qplan_file_map(const char* path, qplan_file* file, qplan_error* error);
 QPLAN_API void qplan_file_unmap(qplan_file* file);
 /* Writes to a temporary name in the same directory and renames: path holds all of it or what it held before,

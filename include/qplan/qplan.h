@@ -88,8 +88,10 @@ enum {
   QPLAN_PLAN_DIGEST = 1u /* also check the SHA-256 of the file; memory safety never relies on it */
 };
 /* bytes: 64-byte aligned, size bytes long (the file may be followed by anything). Verifies the whole plan in
- * linear time; session init checks the rest, once: what both accept, execution can run blindly. error may be
- * NULL. QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
+ * linear time; session init checks the rest, once: what both accept, execution can run blindly. So nobody may
+ * change the bytes as long as the plan or a session of it is used: a mapped file is neither shortened nor
+ * written to, not even at the same length, but replaced by another file (rename). error may be NULL.
+ * QPLAN_PLAN_CORRUPT, QPLAN_PLAN_VERSION, QPLAN_MISALIGNED, QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_plan_open(qplan_plan* plan, const void* bytes, size_t size, uint32_t flags,
                                        qplan_error* error);
 
