@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "qplan/host.h"
@@ -27,7 +28,7 @@ using Json = nlohmann::ordered_json;
 constexpr uint64_t kVisitNs = 20'000'000;
 constexpr uint32_t kVisitRuns = 3;
 constexpr uint32_t kVisitWarmUpRuns = 2;
-// The heats sort out, the final decides: the default and the fastest of the heats, in turns.
+// The heats sort out, the final decides: the plan's own and the fastest of the heats, in turns.
 constexpr double kHeatShare = 0.6;  // of the budget
 constexpr size_t kFinalists = 4;
 
@@ -42,11 +43,12 @@ struct TuneOptions {
   std::vector<std::string> more;  // --with
 };
 
-// Steps with one key, which have one schedule at a time.
+// Steps with one key and the same choice, which have one schedule at a time. Of two steps with one key, one
+// may be in place, or have more room for scratch memory.
 struct Group {
   std::string key;
   std::vector<uint32_t> steps;
-  std::vector<Json> candidates;  // schedules, the default first
+  std::vector<Json> candidates;  // schedules, the plan's own first
   // Per candidate: of each visit, the mean over the steps of their median times; and the runs of all visits.
   std::vector<std::vector<uint64_t>> visits;
   std::vector<uint64_t> runs;
@@ -99,10 +101,11 @@ Space tuning_space(const TuneOptions& options, const PlanFile& plan) {
   const Json json = Json::parse(text);
   Space space;
   space.num_steps = json.at("num_steps").get<size_t>();
-  std::map<std::string, size_t> group_of;
+  std::map<std::pair<std::string, std::string>, size_t> group_of;  // by key and choice
   for (const Json& step : json.at("steps")) {
     const auto key = step.at("key").get<std::string>();
-    const auto [at, is_new] = group_of.emplace(key, space.groups.size());
+    const auto [at, is_new] =
+        group_of.emplace(std::pair(key, json_text(step.at("candidates"))), space.groups.size());
     if (is_new) {
       Group group;
       group.key = key;
@@ -146,19 +149,20 @@ class Recorder {
   // Takes what an earlier run on this machine, with as many threads and instructions, has left in the log;
   // returns how many schedules that were.
   uint64_t resume(Space* space) const {
-    std::map<std::string, Group*> groups;
-    for (Group& group : space->groups) groups[group.key] = &group;
+    std::multimap<std::string, Group*> groups;
+    for (Group& group : space->groups) groups.emplace(group.key, &group);
     uint64_t known = 0;
     for (const nlohmann::json& line : log_.lines()) {
       if (!is_mine(line)) continue;
-      const auto at = groups.find(line["key"].get<std::string>());
-      if (at == groups.end()) continue;
-      Group& group = *at->second;
-      for (size_t c = 0; c < group.candidates.size(); ++c) {
-        // The order of the names does not matter.
-        if (nlohmann::json(group.candidates[c]) != line["schedule"]) continue;
-        known += group.visits[c].empty();
-        group.visits[c].push_back(line["ns"].get<uint64_t>());
+      const auto [begin, end] = groups.equal_range(line["key"].get<std::string>());
+      for (auto at = begin; at != end; ++at) {
+        Group& group = *at->second;
+        for (size_t c = 0; c < group.candidates.size(); ++c) {
+          // The order of the names does not matter.
+          if (nlohmann::json(group.candidates[c]) != line["schedule"]) continue;
+          known += group.visits[c].empty();
+          group.visits[c].push_back(line["ns"].get<uint64_t>());
+        }
       }
     }
     return known;
@@ -283,6 +287,7 @@ class Tuner {
   std::string rescheduled(const std::vector<size_t>& chosen) const {
     Json schedules(space_.num_steps, nullptr);
     for (size_t g = 0; g < chosen.size(); ++g) {
+      if (chosen[g] == 0) continue;  // the plan's own
       for (const uint32_t step : space_.groups[g].steps)
         schedules[step] = space_.groups[g].candidates[chosen[g]];
     }
@@ -318,7 +323,7 @@ std::string table(const Space& space) {
                   group.steps.size(), static_cast<double>(group.ns(0)) / 1e3,
                   static_cast<double>(group.ns(best)) / 1e3, gain,
                   schedule_text(group.candidates[best]).c_str());
-    if (better == 1) text += " step  like   default us      best us   gain %  schedule\n";
+    if (better == 1) text += " step  like    before us      best us   gain %  schedule\n";
     text += line;
   }
   return text + std::to_string(better) + " of " +

@@ -200,8 +200,8 @@ QPLAN_API qplan_status qplan_disassemble(const void* plan, size_t size, qplan_wr
 
 /* ---- tuning (docs/schedules.md): schedules set sizes and orders of the steps' kernels, never what they
  * compute ---- */
-/* The schedules that may be faster than the defaults, as JSON: {"num_steps": n, "steps": [{"step", "key",
- * "kernel", "candidates": [{}, {"block_pixels": 24}, ...], "pruned": {..}}, ...]}, the default first.
+/* The schedules that may be faster than the plan's own, as JSON: {"num_steps": n, "steps": [{"step", "key",
+ * "kernel", "candidates": [{}, {"block_pixels": 24}, ...], "pruned": {..}}, ...]}, its own first.
  * isa_limit: QPLAN_ISA_* of the machine that is meant, AUTO for this one; num_threads: of the sessions that
  * are meant. */
 QPLAN_API qplan_status qplan_tuning_space(const void* plan, size_t size, uint32_t isa_limit,

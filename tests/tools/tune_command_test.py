@@ -58,6 +58,16 @@ class Tune(CommandTest):
         self.assertEqual(keys[0], keys[1])
         self.assertEqual({line["threads"] for line in self.lines(log)}, {2})
 
+    def test_measures_what_a_plan_of_a_small_target_has_room_for(self):
+        for fuse in ("auto", "memory"):
+            log = self.folder / f"{fuse}.jsonl"
+            result = run("tune", DIGITS, "--log", log, "--budget", "0", "--target", "cpu,arch=cortex-m4", "--fuse", fuse)
+            self.assertEqual(result.returncode, 0, result.stderr)  # with warnings, as this is no Cortex-M4
+            schedules = [line["schedule"] for line in self.heats(log)]
+            self.assertIn({"block_rows": 16}, schedules)  # the packer's choice for a cascade
+            self.succeed("pack", DIGITS, "-o", self.folder / "m4.qplan", "--target", "cpu,arch=cortex-m4", "--fuse", fuse,
+                         "--tuning", log)
+
     def test_heats_are_in_the_log_as_they_are_made(self):
         log, text = self.tune(DIGITS)
         measured = int(text.split(" schedules to measure")[0].split()[-1])

@@ -123,6 +123,7 @@ SchedulablePlan::SchedulablePlan(const format::PlanView& view)
     // Nobody writes through it: kernels are asked, not run.
     data_.push_back(const_cast<void*>(view.constant_data(t)));  // NOLINT
   }
+  place_what_is_in_place();
   uint64_t alignment = format::kFileAlignment;
   for (uint32_t b = 0; b < view.num_banks(); ++b) {
     if (view.bank(b).kind() == format::BankKind_CONSTANT)
@@ -132,6 +133,25 @@ SchedulablePlan::SchedulablePlan(const format::PlanView& view)
   for (uint32_t b = 0; b < view.num_banks(); ++b) {
     if (view.bank(b).kind() != format::BankKind_CONSTANT) continue;
     set_field(*plan().banks()->Get(b), format::Bank::VT_FILE_OFFSET, view.bank(b).file_offset() + shift_);
+  }
+}
+
+// A layer in place needs other scratch memory, and vectors leave it to others: its kernel sees that by the
+// addresses. Only plans that have scratch in the arena have such layers. Other activations have no address,
+// as when the model was packed.
+void SchedulablePlan::place_what_is_in_place() {
+  for (uint32_t s = 0; s < view_.num_steps(); ++s) {
+    if (!is_kernel(s) || scratch_in_arena(s) == UINT64_MAX) continue;
+    const format::KernelStep& step = view_.step(s);
+    for (uint32_t i = 0; i < format::count_of(step.inputs()); ++i) {
+      for (uint32_t o = 0; o < format::count_of(step.outputs()); ++o) {
+        const uint32_t input = step.inputs()->Get(i), output = step.outputs()->Get(o);
+        const format::Tensor& from = view_.tensor(input);
+        const format::Tensor& to = view_.tensor(output);
+        if (from.bank() != to.bank() || from.offset() != to.offset()) continue;
+        data_[input] = data_[output] = &places_[{to.bank(), to.offset()}];
+      }
+    }
   }
 }
 

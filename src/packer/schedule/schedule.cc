@@ -117,12 +117,14 @@ void set_step(uint32_t step, const Json& settings, SchedulablePlan* plan) {
   SchedulablePlan::Bound bound;
   plan->bind(step, &bound);
   const VariantNeeds needs = variant_needs(*bound.family, bound.args, profile, schedule.bytes);
-  if (needs.scratch_bytes > plan->scratch_in_arena(step)) {
+  // What the plan has now, it has room for.
+  const bool is_other = schedule.bytes != plan->view().step(step).schedule();
+  if (is_other && needs.scratch_bytes > plan->scratch_in_arena(step)) {
     fail(cat("step ", step, " would take ", needs.scratch_bytes,
              " bytes of scratch, the plan's arena has room for ", plan->scratch_in_arena(step),
              "; pack the model again with the tuning log (--tuning)"));
   }
-  plan->raise_scratch_per_worker(needs.scratch_bytes);
+  if (is_other) plan->raise_scratch_per_worker(needs.scratch_bytes);
   plan->set_min_units_per_task(step, task_grain(bound.step, needs.work_items, profile, schedule.grain));
 }
 

@@ -100,8 +100,8 @@ std::vector<uint64_t> constant_reads(const target::Program& program, const targe
 // regions. PackError.
 AlignedBytes reschedule(const format::PlanView& view, std::string_view schedules);
 
-// Which schedules may be faster than the default, as JSON; docs/schedules.md, "What is tried". isa:
-// QPLAN_ISA_* of the machine that would run them, num_threads at a time. PackError.
+// Which schedules may be faster than the plan's own, as JSON, its own first; docs/schedules.md, "What is
+// tried". isa: QPLAN_ISA_* of the machine that would run them, num_threads at a time. PackError.
 std::string tuning_space(const format::PlanView& view, uint32_t isa, uint32_t num_threads);
 
 // A plan of one step of a plan: what somebody needs who looks for an error in that step.
@@ -147,12 +147,15 @@ class SchedulablePlan {
 
  private:
   const format::Plan& plan() const { return *flatbuffers::GetRoot<format::Plan>(root_.data()); }
+  void place_what_is_in_place();
 
   const format::PlanView& view_;
   const target::TargetProfile profile_;
   flatbuffers::DetachedBuffer root_;
-  uint64_t shift_ = 0;       // bytes by which the constants are further back than in view
-  std::vector<void*> data_;  // per tensor: the constant's bytes, else null
+  uint64_t shift_ = 0;  // bytes by which the constants are further back than in view
+  // By bank and offset, of steps in place: what is at one place has one address, which nobody reads.
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> places_;
+  std::vector<void*> data_;  // per tensor: the constant's bytes, or its place; else null
 };
 
 // A build lacks the kernels of other architectures than its own. A packer for one of those asks kernels of

@@ -224,6 +224,7 @@ struct Estimate {
   uint32_t work_items = 0;
   uint32_t tasks = 1;
   uint64_t least_cycles = 0;
+  bool has_room = true;  // for its scratch memory, where that is part of the plan's arena
 };
 
 class StepSpace {
@@ -235,7 +236,12 @@ class StepSpace {
         num_threads_(num_threads),
         old_(plan->view().step(step).schedule()) {
     default_ = estimate({});
-    for (const target::StepSchedule& schedule : legal()) consider(schedule);
+    const target::StepSchedule own = own_schedule();
+    seen_.insert(fingerprint(own, estimate(own)));
+    candidates_.push_back(inspect::schedule_json(kernel(), own));
+    for (const target::StepSchedule& schedule : legal()) {
+      if (schedule != own) consider(schedule);
+    }
     plan_.set_schedule(step_, old_);
   }
 
@@ -247,12 +253,35 @@ class StepSpace {
     json["key"] = step_key(bound.step, target_text(plan_.view().plan()));
     json["kernel"] = default_.variant->name;
     json["candidates"] = std::move(candidates_);
-    json["pruned"] = {{"same", same_}, {"too_few_tasks", too_few_tasks_}, {"slower_isa", slower_isa_}};
+    json["pruned"] = {{"same", same_},
+                      {"too_few_tasks", too_few_tasks_},
+                      {"slower_isa", slower_isa_},
+                      {"no_room", no_room_}};
     return json;
   }
 
  private:
   std::span<const Knob> knobs() const { return {default_.variant->knobs, default_.variant->num_knobs}; }
+
+  uint16_t kernel() const { return plan_.view().step(step_).kernel(); }
+
+  // What a plan says that has a name: bytes of no packer are none. Of grains the first that gives its tasks.
+  target::StepSchedule own_schedule() {
+    target::StepSchedule own =
+        inspect::parse_schedule(kernel(), inspect::schedule_json(kernel(), {.bytes = old_}));
+    plan_.set_schedule(step_, own.bytes);
+    SchedulablePlan::Bound bound;
+    plan_.bind(step_, &bound);
+    const VariantNeeds needs = variant_needs(*bound.family, bound.args, plan_.profile(), own.bytes);
+    const auto gives_its_tasks = [&](double grain) {
+      return task_grain(bound.step, needs.work_items, plan_.profile(), grain) ==
+             plan_.view().step(step_).min_units_per_task();
+    };
+    if (gives_its_tasks(1)) return own;
+    const auto* grain = std::ranges::find_if(inspect::kGrains, gives_its_tasks);
+    if (grain != std::end(inspect::kGrains)) own.grain = *grain;
+    return own;
+  }
 
   // The default first; then all settings of all knobs with it, other instruction sets, other grains.
   std::vector<target::StepSchedule> legal() const {
@@ -264,7 +293,7 @@ class StepSpace {
           schedules.push_back({.bytes = schedules[i].bytes | setting << (8 * k)});
       }
     }
-    const KernelFamily& family = family_of(plan_.view().step(step_).kernel());
+    const KernelFamily& family = family_of(kernel());
     for (uint32_t v = 0; v < family.num_variants; ++v) {
       const uint64_t isa = family.variants[v].isa;
       if (isa < default_.variant->isa && isa_within(family.variants[v].isa, isa_))
@@ -293,6 +322,9 @@ class StepSpace {
     const bool reference = result.variant->isa == QPLAN_ISA_REFERENCE;
     result.least_cycles = std::max(bound.step.step->macs() / macs_per_cycle(result.variant->isa),
                                    reference ? bytes : bytes / kBytesPerCycle);
+    result.has_room =
+        variant_needs(*bound.family, bound.args, plan_.profile(), schedule.bytes).scratch_bytes <=
+        plan_.scratch_in_arena(step_);
     return result;
   }
 
@@ -327,8 +359,10 @@ class StepSpace {
       ++too_few_tasks_;
     } else if (estimated.least_cycles > kWorstShare * default_.least_cycles) {
       ++slower_isa_;
+    } else if (!estimated.has_room) {
+      ++no_room_;
     } else {
-      candidates_.push_back(inspect::schedule_json(plan_.view().step(step_).kernel(), schedule));
+      candidates_.push_back(inspect::schedule_json(kernel(), schedule));
     }
   }
 
@@ -338,7 +372,7 @@ class StepSpace {
   Estimate default_;
   std::set<std::vector<uint64_t>> seen_;
   Json candidates_ = Json::array();
-  uint32_t same_ = 0, too_few_tasks_ = 0, slower_isa_ = 0;
+  uint32_t same_ = 0, too_few_tasks_ = 0, slower_isa_ = 0, no_room_ = 0;
 };
 
 }  // namespace

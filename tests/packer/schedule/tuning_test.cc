@@ -351,6 +351,81 @@ TEST(Reschedule, RefusesWhatIsNoScheduleOfThePlan) {
   EXPECT_EQ(refusal(schedules.dump()).rfind("schedules: step 1: ", 0), 0u) << refusal(schedules.dump());
 }
 
+// A convolution, a depthwise one in place, a convolution.
+AlignedBytes pack_in_place() {
+  const auto weights = [](const char* shape, int count) {
+    std::string text = "const(Tensor[(" + std::string(shape) + "), int8], [";
+    for (int i = 0; i < count; ++i) text += (i == 0 ? "" : ", ") + std::to_string(i * 5 % 19 - 9);
+    return text + "])";
+  };
+  const std::string layouts = "data_layout=\"NHWC\", kernel_layout=\"OHWI\");\n";
+  const std::string pointwise = weights("8, 1, 1, 8", 64) + ", 0, 0, 1f, 1f, " + layouts;
+  const std::string text =
+      "def @main(%x: Tensor[(1, 24, 24, 8), int8]) {\n  %0 = qnn.conv2d(%x, " + pointwise +
+      "  %1 = qnn.requantize(%0, 1f, 0, 50f, 0, out_dtype=\"int8\");\n"
+      "  %2 = qnn.conv2d(%1, " +
+      weights("8, 3, 3, 1", 72) +
+      ", 0, 0, 1f, 1f, groups=8, channels=8, kernel_size=[3, 3], "
+      "padding=[1, 1, 1, 1], " +
+      layouts +
+      "  %3 = qnn.requantize(%2, 1f, 0, 50f, 0, out_dtype=\"int8\");\n"
+      "  %4 = qnn.conv2d(%3, " +
+      pointwise + "  %5 = qnn.requantize(%4, 1f, 0, 50f, 0, out_dtype=\"int8\");\n  %5\n}\n";
+  PackOptions options;
+  options.target = "cpu,arch=cortex-m4";
+  options.fuse = Fuse::kOff;
+  return pack(std::vector<uint8_t>(text.begin(), text.end()), "in_place.relay", options);
+}
+
+// Packed for a small device, whose plans have scratch memory in the arena.
+AlignedBytes pack_small(Fuse fuse) {
+  PackOptions options;
+  options.target = "cpu,arch=cortex-m4";
+  options.fuse = fuse;
+  return pack(digits_model(), "digits.tflite", options);
+}
+
+// In place a depthwise convolution takes less scratch memory, and the plan has room for no more.
+TEST(Reschedule, AsksOfALayerInPlaceWhatItNeedsThere) {
+  const AlignedBytes plan = pack_in_place();
+  const inspect::PlanReader reader(plan.span());
+  const format::KernelStep& step = reader.view().step(1);
+  ASSERT_EQ(reader.view().tensor(step.inputs()->Get(0)).offset(),
+            reader.view().tensor(step.outputs()->Get(0)).offset());
+  for (const Json& schedule : {Json::object(), Json({{"isa", "reference"}})}) {
+    const Json schedules(reader.view().num_steps(), schedule);
+    const AlignedBytes changed = reschedule(reader.view(), schedules.dump());
+    const inspect::PlanReader changed_reader(changed.span());
+    EXPECT_EQ(Json::parse(inspect::inspect_json(changed_reader.view())).at("memory"),
+              Json::parse(inspect::inspect_json(reader.view())).at("memory"));
+  }
+}
+
+// The packer chooses how many rows of some cascades run at a time. Others may need more than the plan's room.
+TEST(TuningSpace, BeginsWithThePlansOwnScheduleAndHasRoomForAll) {
+  uint64_t num_chosen = 0, num_without_room = 0;
+  for (const Fuse fuse : {Fuse::kAuto, Fuse::kMemory}) {
+    const AlignedBytes plan = pack_small(fuse);
+    const inspect::PlanReader reader(plan.span());
+    const Json report = Json::parse(inspect::inspect_json(reader.view()));
+    const Json space = space_of(plan);
+    for (const Json& step : space.at("steps")) {
+      const auto index = step.at("step").get<size_t>();
+      const Json& own = report.at("steps").at(index).at("schedule");
+      EXPECT_EQ(step.at("candidates").at(0), own) << step;
+      num_chosen += own.empty() ? 0 : 1;
+      num_without_room += step.at("pruned").at("no_room").get<uint64_t>();
+      for (const Json& candidate : step.at("candidates")) {
+        Json schedules(reader.view().num_steps(), nullptr);
+        schedules[index] = candidate;
+        EXPECT_NO_THROW((void)reschedule(reader.view(), schedules.dump())) << schedules;
+      }
+    }
+  }
+  EXPECT_GT(num_chosen, 0u);
+  EXPECT_GT(num_without_room, 0u);
+}
+
 TEST(TuningSpace, HasTheDefaultFirstAndNothingTwice) {
   for (const uint32_t num_threads : {1u, 2u}) {
     const AlignedBytes plan = pack_digits("");
