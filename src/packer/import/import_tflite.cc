@@ -194,6 +194,18 @@ void finish(Graph& graph, bool has_gaps) {
   ir::set_states(main, states);
 }
 
+// A plan has no complex numbers. A parameter stands for such an output, as it does for operators that are not
+// imported.
+void refuse_complex_outputs(Graph& graph, UnsupportedList* unsupported) {
+  for (const int32_t index : graph.file().outputs()) {
+    const TensorInfo& tensor = graph.file().tensor(index);
+    if (graph.find_complex(tensor) == nullptr || graph.is_defined(tensor)) continue;
+    unsupported->add("output of type " + tfl::type_name(tensor.file_type), tfl::in_quotes(tensor.name));
+    graph.define(tensor,
+                 graph.function().add_param("output_" + std::to_string(index), {ir::kFloat32, tensor.shape}));
+  }
+}
+
 ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log,
                         const ImportOptions& options) {
   ir::Module module;
@@ -202,6 +214,7 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   add_inputs(graph, &unsupported);
   tfl::prepare_variables(graph, &unsupported);
   import_operators(graph, &unsupported, options);
+  refuse_complex_outputs(graph, &unsupported);
   if (!unsupported.empty() && options.operators == nullptr) {
     tfl::list_subgraph_operators(file, graph.imported_subgraphs(), &unsupported);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
@@ -232,6 +245,9 @@ constexpr Advice kAdvice[] = {
     {"extents that are not constant", kFixShapes},
     {"of type string",
      "qplan runs networks on numbers: pack the part of the model after its texts became numbers"},
+    {"output of type complex64",
+     "a plan has no complex numbers: end the model with their absolute values, or with real and imaginary "
+     "parts"},
     {" inside IF",
      "branches are imported where all operators inside both are; else export the model with the branch that "
      "is "

@@ -261,7 +261,21 @@ def signs():
         case("ABS", [tensor(x, True)], np.abs(x))
 
 
-for make_cases in (functions, reductions, matrices, images, spectrum, comparisons, choices, blocks, signs):
+def frames():
+    """tf.signal.rfft and stft, as TensorFlow's converter writes them."""
+    x = reals(2, 3, 8)
+    y = np.fft.rfft(wide(x))
+    for op, value in (("COMPLEX_ABS", np.abs(y)), ("REAL", y.real), ("IMAG", y.imag)):
+        for way, operands, moved in (("SQUEEZE", [4], (2, 3, 5)), ("RESHAPE", [4, 5], (2, 3, 5)),
+                                     ("RESHAPE", [4, 5], (6, 5)), ("EXPAND_DIMS", [4, 5], (2, 3, 1, 5, 1))):
+            shape = ints(-1) if way == "EXPAND_DIMS" else ints(*moved)
+            tensors = [tensor(x, True), ints(-2), ("float32", (2, 3, 1, 8)), ints(1, 8),
+                       ("complex64", (2, 3, 1, 5)), shape, ("complex64", moved)]
+            network(tensors, [("EXPAND_DIMS", {}, [0, 1], 2), ("RFFT2D", {}, [2, 3], 4), (way, {}, operands, 6),
+                              (op, {}, [6], None)], narrow(value).reshape(moved))
+
+
+for make_cases in (functions, reductions, matrices, images, spectrum, comparisons, choices, blocks, signs, frames):
     make_cases()
 with open(sys.argv[1], "w") as file:
     file.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in CASES) + "\n]\n")

@@ -72,6 +72,47 @@ TEST(TfliteFloat, BilinearResizesHaveOneRuleOfCoordinates) {
             "exclude each other");
 }
 
+// A transform of 2 rows; `more` adds what follows to it and returns the output.
+using AddMore = std::function<int32_t(TfliteBuilder&, int32_t spectrum)>;
+std::vector<uint8_t> spectrum_model(const AddMore& more) {
+  TfliteBuilder b;
+  const int32_t x = real(b, "x", {2, 1, 2});
+  const int32_t z = b.tensor({.name = "z", .type = tflite::TensorType_COMPLEX64, .shape = {2, 1, 2}});
+  b.op(tflite::BuiltinOperator_RFFT2D, {x, b.ints("length", {1, 2})}, {z});
+  return b.finish({x}, {more(b, z)});
+}
+
+TEST(TfliteFloat, ComplexNumbersHaveTheirShapeChangedAsTwoTensors) {
+  const std::string body = import_body(spectrum_model([](TfliteBuilder& b, int32_t z) {
+    const int32_t rows = b.tensor({.name = "rows", .type = tflite::TensorType_COMPLEX64, .shape = {2, 2}});
+    const int32_t wide = b.tensor({.name = "wide", .type = tflite::TensorType_COMPLEX64, .shape = {2, 2, 1}});
+    const int32_t flat = b.tensor({.name = "flat", .type = tflite::TensorType_COMPLEX64, .shape = {4}});
+    const int32_t y = real(b, "y", {4});
+    b.op(tflite::BuiltinOperator_SQUEEZE, {z}, {rows});
+    b.op(tflite::BuiltinOperator_EXPAND_DIMS, {rows, b.ints("axis", {-1})}, {wide});
+    b.op(tflite::BuiltinOperator_RESHAPE, {wide, b.ints("shape", {-1})}, {flat});
+    b.op(tflite::BuiltinOperator_IMAG, {flat}, {y});
+    return y;
+  }));
+  EXPECT_EQ(body.substr(body.find("%2 = ")),
+            "%2 = reshape(%0, newshape=[2, 2]);\n%3 = reshape(%1, newshape=[2, 2]);\n"
+            "%4 = reshape(%2, newshape=[2, 2, 1]);\n%5 = reshape(%3, newshape=[2, 2, 1]);\n"
+            "%6 = reshape(%4, newshape=[-1]);\n%7 = reshape(%5, newshape=[-1]);\n%7\n");
+}
+
+TEST(TfliteFloat, ComplexOutputsAndOtherUsesAreNotImported) {
+  EXPECT_EQ(import_error(spectrum_model([](TfliteBuilder&, int32_t z) { return z; })),
+            "-49: tflite: 'net.tflite': a plan has no complex numbers: end the model with their absolute "
+            "values, or with real and imaginary parts\n"
+            "1 operator that qplan does not import: output of type complex64 ('z')");
+  const std::string error = import_error(spectrum_model([](TfliteBuilder& b, int32_t z) {
+    const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT32, .shape = {3}});
+    b.op(tflite::BuiltinOperator_SHAPE, {z}, {y});
+    return y;
+  }));
+  EXPECT_NE(error.find("SHAPE with complex64 input ('y')"), std::string::npos) << error;
+}
+
 // A fully connected layer [1, 2] to [1, 3] with weights of this tensor.
 std::vector<uint8_t> dense_model(TfliteBuilder& b, int32_t weights, bool asymmetric = false) {
   const int32_t x = real(b, "x", {1, 2}), y = real(b, "y", {1, 3});

@@ -54,6 +54,7 @@ ir::ValueId Graph::value(const TensorInfo& tensor) {
   if (tensor.is_variable) return variable_tensor(tensor);
   if (value.valid()) return value;
   if (is_empty(tensor)) throw Unsupported{"a tensor without elements"};
+  if (find_complex(tensor) != nullptr) throw Unsupported{type_name(tensor.file_type) + " input"};
   if (!tensor.is_constant()) {
     invalid("tensor " + std::to_string(tensor.index) + " " + in_quotes(tensor.name) +
             " is read before any operator writes it");

@@ -214,8 +214,8 @@ constexpr ImportRow kOtherRows[] = {
 std::span<const ImportRow> other_float_rows() { return kOtherRows; }
 
 // RFFT2D of rows, whose complex result is two tensors, and REAL, IMAG, COMPLEX_ABS of it: the spectrum of
-// audio. The transform is the product with a constant matrix of cosines and sines. DENSIFY, whose constant
-// the file reader has filled up already.
+// audio. Converters write SQUEEZE or RESHAPE between the two (op_shape.cc). The transform is the product with
+// a constant matrix of cosines and sines. DENSIFY, whose constant the file reader has filled up already.
 namespace {
 
 const Graph::Complex& complex_input(OpContext& op) {

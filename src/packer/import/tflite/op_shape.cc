@@ -19,6 +19,21 @@ void require_shape_output(const TensorInfo& output) {
   }
 }
 
+// The output is the input in another shape; of complex numbers, which are two tensors, both are.
+template <typename Reshape>
+void define_reshaped(OpContext& op, const Reshape& reshape) {
+  const Graph::Complex* const value = op.graph().find_complex(op.input(0));
+  if (value == nullptr) {
+    op.require_movable(op.input(0), op.output());
+    return op.define(op.output(), reshape(op.value(op.input(0))));
+  }
+  if (op.output().file_type != op.input(0).file_type)
+    invalid("the input is " + type_name(op.input(0).file_type) + ", but the output " +
+            type_name(op.output().file_type));
+  const Graph::Complex halves = *value;
+  op.graph().define_complex(op.output(), {reshape(halves.real), reshape(halves.imaginary)});
+}
+
 }  // namespace
 
 void import_shape(OpContext& op) {
@@ -36,8 +51,6 @@ void import_rank(OpContext& op) {
 
 void import_reshape(OpContext& op) {
   op.expect_counts(1, 2, 1);
-  const TensorInfo& input = op.input(0);
-  op.require_movable(input, op.output());
   // The shape operand counts; models from before it have the option only.
   ir::Ints shape;
   if (const TensorInfo* operand = op.optional_input(1)) {
@@ -49,23 +62,21 @@ void import_reshape(OpContext& op) {
     invalid("there is neither a shape operand nor the option new_shape");
   }
   if (shape == ir::Ints{0}) shape.clear();  // how old models write a scalar
-  op.define(op.output(), op.emit("reshape", {op.value(input)}, {{"newshape", shape}}));
+  define_reshaped(op, [&](ir::ValueId data) { return op.emit("reshape", {data}, {{"newshape", shape}}); });
 }
 
 void import_expand_dims(OpContext& op) {
   op.expect_counts(2, 2, 1);
-  op.require_movable(op.input(0), op.output());
-  const ir::ValueId data = op.value(op.input(0));
-  ir::Shape shape = op.shape(data);
-  shape.insert(shape.begin() + op.constant_axis(op.input(1), shape.size() + 1), 1);
-  op.define(op.output(), op.reshaped(data, shape));
+  define_reshaped(op, [&](ir::ValueId data) {
+    ir::Shape shape = op.shape(data);
+    shape.insert(shape.begin() + op.constant_axis(op.input(1), shape.size() + 1), 1);
+    return op.reshaped(data, shape);
+  });
 }
 
-void import_squeeze(OpContext& op) {
-  op.expect_counts(1, 1, 1);
-  op.require_movable(op.input(0), op.output());
-  const ir::ValueId data = op.value(op.input(0));
-  const ir::Shape shape = op.shape(data);
+namespace {
+
+ir::Shape squeezed_shape(OpContext& op, const ir::Shape& shape) {
   const auto* options = op.optional_options<tflite::SqueezeOptions>();
   std::vector<bool> named(shape.size());
   const bool all =
@@ -82,7 +93,15 @@ void import_squeeze(OpContext& op) {
     }
     if (!(all ? shape[i] == 1 : named[i])) squeezed.push_back(shape[i]);
   }
-  op.define(op.output(), op.reshaped(data, squeezed));
+  return squeezed;
+}
+
+}  // namespace
+
+void import_squeeze(OpContext& op) {
+  op.expect_counts(1, 1, 1);
+  define_reshaped(op,
+                  [&](ir::ValueId data) { return op.reshaped(data, squeezed_shape(op, op.shape(data))); });
 }
 
 void import_pack(OpContext& op) {
