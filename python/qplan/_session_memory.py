@@ -37,14 +37,21 @@ class Memory:
         """Whether the array may lie in this memory."""
         return array.base is not None and any(numpy.may_share_memory(array, bank) for bank in self.banks)
 
+    def address(self, direction, index):
+        """Where the session has an input or output; None where it has no address."""
+        tensor = _capi.DLTensor()
+        if library().qplan_session_view(self.session, direction, index, tensor) < 0:
+            return None
+        return tensor.data or None
+
     def view(self, info, direction, index):
         """A NumPy array over the session's own buffer of an input or output; None where that is not in this memory:
         an array that is bound, or a constant of the plan."""
-        tensor = _capi.DLTensor()
-        if library().qplan_session_view(self.session, direction, index, tensor) < 0 or not tensor.data:
+        address = self.address(direction, index)
+        if address is None:
             return None
         for bank in self.banks:
-            offset = tensor.data - bank.ctypes.data
+            offset = address - bank.ctypes.data
             if 0 <= offset <= bank.size - info.size_bytes:
                 return bank[offset : offset + info.size_bytes].view(info.dtype).reshape(info.shape)
         return None

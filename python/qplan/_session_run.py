@@ -268,8 +268,20 @@ class Running:
             bound = self._buffers.bound.get((direction, index))
             found = bound if isinstance(bound, numpy.ndarray) else self._memory.view(info, direction, index)
             if found is None:
+                found = self._bound_elsewhere(info, direction, index)
+            if found is None:
                 raise no_view(info, direction, index)
             return found
+
+    def _bound_elsewhere(self, info, direction, index):
+        """The array that another output is bound to which is the same tensor, or None."""
+        address = self._memory.address(direction, index)
+        for array in self._buffers.bound.values():
+            if address is None or not isinstance(array, numpy.ndarray) or array.ctypes.data != address:
+                continue
+            if array.dtype == info.dtype and array.shape == info.shape:
+                return array
+        return None
 
     def _find_views(self):
         """What the short way of run() needs; None where something is bound, or not in the session's memory."""

@@ -51,7 +51,7 @@ class SessionTensor:
         Fill session.inputs[0].array, call invoke() or run() with this array, which copies no input then, and read
         session.outputs[0].array. The next run overwrites outputs, and may overwrite inputs
         (inspect()["memory"]["overwrites_inputs"]). The array stays valid memory when the session is closed. A bound
-        array is returned itself.
+        array is returned itself, also by an output that is the same tensor as the one it is bound to.
         """
         return self._session._array(self._direction, self._index)
 

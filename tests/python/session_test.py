@@ -91,6 +91,17 @@ def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], s
             numpy.testing.assert_array_equal(session.run(digit_input(1))[0], digit_output(1))
             numpy.testing.assert_array_equal(y, digit_output(9))
 
+    def test_outputs_that_are_one_tensor_have_one_array(self):
+        text = "def @main(%x: Tensor[(4), int8]) {\n  %0 = qnn.add(%x, %x, 1f, 0, 1f, 0, 1f, 0);\n  (%0, %0)\n}\n"
+        plan = qplan.pack(text.encode())
+        with qplan.Session(plan) as session:
+            y = plan.outputs[0].empty()
+            session.bind("output", 0, y)
+            session.inputs[0].array[...] = 5
+            session.invoke()
+            self.assertIs(session.outputs[1].array, y)
+            self.assertEqual(y.tolist(), [10] * 4)
+
     def test_a_session_keeps_the_arrays_it_is_bound_to(self):
         x = self.plan.inputs[0].empty()
         x[...] = digit_input(6)
