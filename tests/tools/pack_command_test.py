@@ -120,6 +120,11 @@ class Pack(CommandTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             told = re.search(r"region '\S+': its buffers take \d+ bytes .* sram= allows 1024", result.stderr)
             self.assertEqual(told is not None, is_told, result.stderr)
+        # The network's input waits while the second region runs.
+        result = run("pack", DIGITS, "-o", plan, "--target", "ethos-u55-128,sram=1K, cpu", "--no-cost-gate",
+                     "--pin", "down/depthwise=cpu")
+        self.assertRegex(result.stderr, r"_main_1': its buffers take \d+ bytes with the cascades that need least beside \d+ bytes "
+                                        r"of tensors that wait for other regions, sram= allows 1024")
 
     def test_unknown_target_is_an_error(self):
         self.refused(1, ["abacus"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--target", "abacus")

@@ -30,9 +30,13 @@ class RegionCompiler {
     const uint64_t limit = own_bytes(sram_bytes, module, region, Waiting::kWhileItRuns);
     fit_into(limit);
     const uint64_t bytes = bytes_of(plan_);
-    if (bytes > limit)
-      result_.warning =
-          cat("its buffers take ", bytes, " bytes with the cascades that need least, sram= allows ", limit);
+    if (bytes <= limit) return;
+    result_.warning = cat("its buffers take ", bytes, " bytes with the cascades that need least");
+    if (limit != sram_bytes) {
+      result_.warning += cat(" beside ", waiting_bytes(module, region, Waiting::kWhileItRuns),
+                             " bytes of tensors that wait for other regions");
+    }
+    result_.warning += cat(", sram= allows ", sram_bytes);
   }
 
   CompiledRegion run() {
