@@ -17,13 +17,15 @@ using target::MemoryArea;
 using target::Program;
 using target::ProgramStep;
 
-// A buffer of activations that no device has, or the scratch of a step.
+// A buffer of activations that no device has, with what is left of it later (Buffer::rest_of), which has to
+// be where it was; or the scratch of a step.
 struct Item {
-  Buffer buffer;
+  Buffer buffer;       // the largest
   uint32_t index = 0;  // in Lifetimes::buffers; of scratch, the step
   bool is_scratch = false;
   bool has_left = false;
-  uint64_t traffic = 0;  // bytes that steps read and write in one run
+  uint64_t traffic = 0;           // bytes that steps read and write in one run
+  std::vector<uint32_t> rests{};  // in Lifetimes::buffers
 };
 
 // How often each byte of it is read or written. The quotient is the same on every machine.
@@ -73,12 +75,13 @@ class Spreader {
     buffer_offsets_.assign(arena_.lifetimes.buffers.size(), 0);
     arena_.areas.clear();
     for (size_t a = 1; a < areas_.size(); ++a) arena_.areas.push_back({areas_[a].name, 0});
+    arena_.area_of.assign(program_.tensors.size(), 0);
+    if (is_all_in_the_first()) return;
     std::vector<uint32_t> by_cost(areas_.size());
     std::iota(by_cost.begin(), by_cost.end(), 0u);
     std::ranges::stable_sort(by_cost, {}, [&](uint32_t a) { return areas_[a].cost; });
     for (const uint32_t a : by_cost) fill(a, &rest);
     if (!rest.empty()) refuse(rest);
-    arena_.area_of.assign(program_.tensors.size(), 0);
     for (size_t t = 0; t < program_.tensors.size(); ++t) {
       const uint32_t buffer = arena_.lifetimes.buffer[t];
       if (buffer == kNone || arena_.device_of[t] != kNone) continue;
@@ -88,13 +91,25 @@ class Spreader {
   }
 
  private:
+  // The plan as it is has room there, and nowhere would it cost less.
+  bool is_all_in_the_first() const {
+    return arena_.size <= areas_[0].bytes &&
+           std::ranges::all_of(areas_, [&](const MemoryArea& area) { return area.cost >= areas_[0].cost; });
+  }
+
   std::vector<Item> find_items() const {
     std::vector<Item> items;
     std::vector<size_t> of_buffer(arena_.lifetimes.buffers.size(), SIZE_MAX);
     for (uint32_t b = 0; b < arena_.lifetimes.buffers.size(); ++b) {
       if (arena_.lifetimes.device[b] != kNone) continue;
+      const Buffer& buffer = arena_.lifetimes.buffers[b];
+      if (buffer.rest_of != kNone) {
+        of_buffer[b] = of_buffer[buffer.rest_of];
+        items[of_buffer[b]].rests.push_back(b);
+        continue;
+      }
       of_buffer[b] = items.size();
-      items.push_back({arena_.lifetimes.buffers[b], b, false, false, 0});
+      items.push_back({buffer, b, false, false, 0});
     }
     for (const ProgramStep& step : program_.steps) {
       for (const std::vector<target::TensorId>* tensors : {&step.inputs, &step.outputs}) {
@@ -113,14 +128,33 @@ class Spreader {
 
   LiveBytes live_bytes(const std::vector<Item>& items) const {
     LiveBytes live(static_cast<uint32_t>(program_.steps.size()), options_.alignment);
-    for (const Item& item : items) live.add(item.buffer);
+    for (const Item& item : items) add(item, &live);
     return live;
+  }
+  void add(const Item& item, LiveBytes* live) const {
+    live->add(item.buffer);
+    for (const uint32_t rest : item.rests) live->add(arena_.lifetimes.buffers[rest]);
+  }
+  void remove(const Item& item, LiveBytes* live) const {
+    live->remove(item.buffer);
+    for (const uint32_t rest : item.rests) live->remove(arena_.lifetimes.buffers[rest]);
+  }
+  bool is_in_use(const Item& item, uint32_t step) const {
+    const uint32_t last =
+        item.rests.empty() ? item.buffer.last : arena_.lifetimes.buffers[item.rests.back()].last;
+    return item.buffer.first <= step && step <= last;
   }
 
   // Whether the items fit into the room as they are placed; what that costs comes out of the budgets.
   bool place(const std::vector<Item>& items, uint64_t room, Placement* placement) {
     std::vector<Buffer> buffers;
     for (const Item& item : items) buffers.push_back(item.buffer);
+    for (uint32_t i = 0; i < items.size(); ++i) {
+      for (const uint32_t rest : items[i].rests) {
+        buffers.push_back(arena_.lifetimes.buffers[rest]);
+        buffers.back().rest_of = i;
+      }
+    }
     options_.max_work = climbing_;
     *placement = place_buffers(buffers, options_);
     climbing_ -= std::min(climbing_, placement->work);
@@ -131,15 +165,15 @@ class Spreader {
 
   // The item leaves that is used least among those in use at the step with most bytes. False: there is
   // scratch alone.
-  static bool take_least(LiveBytes* live, std::vector<Item>* inside, std::vector<Item>* outside) {
+  bool take_least(LiveBytes* live, std::vector<Item>* inside, std::vector<Item>* outside) const {
     const uint32_t step = live->peak_step();
     Item* least = nullptr;
     for (Item& item : *inside) {
-      if (item.has_left || item.is_scratch || item.buffer.first > step || item.buffer.last < step) continue;
+      if (item.has_left || item.is_scratch || !is_in_use(item, step)) continue;
       if (least == nullptr || is_used_less(item, *least)) least = &item;
     }
     if (least == nullptr) return false;
-    live->remove(least->buffer);
+    remove(*least, live);
     outside->push_back(*least);
     least->has_left = true;
     return true;
@@ -170,7 +204,7 @@ class Spreader {
     for (Item& item : outside) {
       const bool may_return = !(item.is_scratch && area != 0) && sweeps_ != 0;
       if (may_return) {
-        live.add(item.buffer);
+        add(item, &live);
         inside.push_back(item);
         Placement with;
         if (live.peak() <= room && place(inside, room, &with)) {
@@ -178,7 +212,7 @@ class Spreader {
           continue;
         }
         inside.pop_back();
-        live.remove(item.buffer);
+        remove(item, &live);
       }
       left.push_back(item);
     }
@@ -186,8 +220,8 @@ class Spreader {
       if (inside[i].is_scratch) {
         arena_.scratch_offsets[inside[i].index] = placement.offsets[i];
       } else {
-        area_of_buffer_[inside[i].index] = area;
-        buffer_offsets_[inside[i].index] = placement.offsets[i];
+        put(inside[i].index, area, placement.offsets[i]);
+        for (const uint32_t b : inside[i].rests) put(b, area, placement.offsets[i]);
       }
     }
     if (area == 0) {
@@ -197,6 +231,11 @@ class Spreader {
       arena_.areas[area - 1].size = placement.peak;
     }
     *rest = std::move(left);
+  }
+
+  void put(uint32_t buffer, uint32_t area, uint64_t offset) {
+    area_of_buffer_[buffer] = area;
+    buffer_offsets_[buffer] = offset;
   }
 
   std::string rooms() const {
@@ -211,18 +250,26 @@ class Spreader {
         QPLAN_MEMORY_TOO_SMALL,
         cat("memory areas: the scratch of step ", step, " '", program_.steps[step].name, "', ",
             arena_.scratch_sizes[step], " bytes, does not fit into '", areas_[0].name, "', which has ",
-            areas_[0].bytes,
-            " for activations and scratch; list a larger area first, or pack with --fuse memory"));
+            areas_[0].bytes, " for activations and scratch; list a larger area first", advice()));
   }
 
+  // Only plans of --fuse memory overwrite their inputs.
+  const char* advice() const {
+    return program_.overwrites_inputs ? "" : "; --fuse memory takes the least memory";
+  }
+
+  // What finds no room is in use during several steps; the one with most bytes in use is in the way.
   [[noreturn]] void refuse(const std::vector<Item>& rest) const {
     const LiveBytes left = live_bytes(rest), all = live_bytes(find_items());
-    const uint32_t step = left.peak_step();
+    uint32_t step = left.peak_step();
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      if (left.at(s) != 0 && all.at(s) > all.at(step)) step = s;
+    }
     throw PackError(
         QPLAN_MEMORY_TOO_SMALL,
         cat("memory areas: step ", step, " '", program_.steps[step].name, "' does not fit: it has ",
             all.at(step), " bytes of activations and scratch in use, of which ", left.at(step),
-            " find no room; there are ", rooms(), "; pack with --fuse memory, or state larger areas"));
+            " find no room; there are ", rooms(), "; state larger areas", advice()));
   }
 
   const Program& program_;

@@ -383,6 +383,18 @@ bool relieve_banks(const Program& program, const Arena& arena, DeviceTensors* de
   return moved;
 }
 
+// areas: none where there is one memory, which has room for all.
+Arena place_in_areas(const Program& program, const SharingQueries& sharing, uint32_t iterations,
+                     std::span<const target::MemoryArea> areas) {
+  DeviceTensors device_of = find_device_tensors(program);
+  bool keeps = true;
+  Arena arena = place_smallest(program, device_of, keeps, sharing, iterations);
+  while (relieve_banks(program, arena, &device_of, &keeps))
+    arena = place_smallest(program, device_of, keeps, sharing, iterations);
+  if (!areas.empty()) spread(program, areas, arena_alignment(program), iterations, &arena);
+  return arena;
+}
+
 }  // namespace
 
 uint32_t Arena::bank_of(const ProgramStep& step, const target::RegionSlot& slot) const {
@@ -397,19 +409,20 @@ uint64_t arena_alignment(const Program& program) {
 
 Arena plan_arena(const Program& program, const SharingQueries& queries, uint32_t iterations,
                  std::span<const target::MemoryArea> areas) {
-  SharingQueries sharing = queries;
-  // Areas are filled with buffers one by one, which the rest of another could not follow.
-  if (!areas.empty()) sharing.may_overwrite = nullptr;
-  DeviceTensors device_of = find_device_tensors(program);
-  bool keeps = true;
-  Arena arena = place_smallest(program, device_of, keeps, sharing, iterations);
-  while (relieve_banks(program, arena, &device_of, &keeps))
-    arena = place_smallest(program, device_of, keeps, sharing, iterations);
-  if (!areas.empty()) spread(program, areas, arena_alignment(program), iterations, &arena);
+  Arena arena;
+  try {
+    arena = place_in_areas(program, queries, iterations, areas);
+  } catch (const PackError& error) {
+    // What is left of a buffer is in the same area as the buffer. Apart, both may find room.
+    if (error.status() != QPLAN_MEMORY_TOO_SMALL || areas.size() < 2 || !queries.may_overwrite) throw;
+    SharingQueries apart = queries;
+    apart.may_overwrite = nullptr;
+    arena = place_in_areas(program, apart, iterations, areas);
+  }
   for (uint32_t area = 0; area <= arena.areas.size(); ++area)
-    check_bank(program, arena, kNone, area, sharing.part_offset);
+    check_bank(program, arena, kNone, area, queries.part_offset);
   for (uint32_t bank = 0; bank < arena.devices.size(); ++bank)
-    check_bank(program, arena, bank, 0, sharing.part_offset);
+    check_bank(program, arena, bank, 0, queries.part_offset);
   check_steps(program, arena);
   check_states(program, arena);
   check_regions(program, arena);

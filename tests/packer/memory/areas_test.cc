@@ -79,7 +79,7 @@ TEST(Areas, ScratchIsInTheFirstArea) {
   EXPECT_EQ(
       refusal(program, {{"slow", 255, 9}, {"fast", 4096, 1}}),
       "memory areas: the scratch of step 0 'step0', 256 bytes, does not fit into 'slow', which has 255 for "
-      "activations and scratch; list a larger area first, or pack with --fuse memory");
+      "activations and scratch; list a larger area first; --fuse memory takes the least memory");
 }
 
 TEST(Areas, AStepThatDoesNotFitIsNamed) {
@@ -87,8 +87,55 @@ TEST(Areas, AStepThatDoesNotFitIsNamed) {
   EXPECT_EQ(refusal(program, {{"fast", 256, 1}, {"slow", 256, 2}}),
             "memory areas: step 1 'step1' does not fit: it has 640 bytes of activations and scratch in use, "
             "of which "
-            "512 find no room; there are 256 in 'fast', 256 in 'slow'; pack with --fuse memory, or state "
-            "larger areas");
+            "512 find no room; there are 256 in 'fast', 256 in 'slow'; state larger areas; --fuse memory "
+            "takes the least memory");
+}
+
+// Tensor 1 finds no room. It is in use from step 0 on, but step 2 is the first that has more than there is.
+TEST(Areas, OfTheStepsThatABufferIsInUseAtTheFullestIsNamed) {
+  Program program = program_of({64, 256, 64, 256, 64}, {{0}, {0}, {2, 2}, {1, 3, 3}});
+  program.is_small = true;
+  EXPECT_EQ(
+      refusal(program, {{"ram", 400, 1}}),
+      "memory areas: step 2 'step2' does not fit: it has 640 bytes of activations and scratch in use, of "
+      "which 256 find no room; there are 400 in 'ram'; state larger areas; --fuse memory takes the least "
+      "memory");
+  program.overwrites_inputs = true;  // which --fuse memory alone does
+  const std::string error = refusal(program, {{"ram", 400, 1}});
+  EXPECT_NE(error.find("state larger areas"), std::string::npos) << error;
+  EXPECT_EQ(error.find("--fuse memory"), std::string::npos) << error;
+}
+
+// Step 1 writes tensor 2 over the beginning of tensor 1, which is larger.
+SharingQueries over_the_larger() {
+  return {[](uint32_t, uint32_t, uint32_t) { return false; }, nullptr,
+          [](uint32_t step, uint32_t, uint32_t) { return step == 1; }};
+}
+
+TEST(Areas, OutputsOverLargerInputsStayThere) {
+  Program program = program_of({64, 1024, 512, 64}, {{0}, {1}, {2}});
+  program.is_small = true;
+  const Arena alone = plan_arena(program, over_the_larger(), 0);
+  ASSERT_EQ(alone.size, 64u + 1024);  // the input, and the two
+  const Arena one =
+      plan_arena(program, over_the_larger(), 0, std::vector<MemoryArea>{{"ram", alone.size, 1}});
+  EXPECT_EQ(one.size, alone.size);
+  EXPECT_EQ(one.offsets, alone.offsets);
+  // The input is used least, and is where it costs more.
+  const Arena two =
+      plan_arena(program, over_the_larger(), 0, std::vector<MemoryArea>{{"slow", 128, 5}, {"fast", 1024, 1}});
+  EXPECT_EQ(two.area_of, (std::vector<uint32_t>{0, 1, 1, 1}));
+  EXPECT_EQ(two.offsets[1], two.offsets[2]);
+  EXPECT_EQ(two.areas[0].size, 1024u);
+}
+
+// What is left of tensor 1 would be in the way of tensor 3, which is as large and has room nowhere else.
+TEST(Areas, OutputsLeaveLargerInputsWhereThatAloneFindsRoom) {
+  Program program = program_of({64, 1024, 512, 1024, 64}, {{0}, {1, 1}, {0}, {2, 3, 3}});
+  program.is_small = true;
+  const Arena arena =
+      plan_arena(program, over_the_larger(), 0, std::vector<MemoryArea>{{"slow", 640, 5}, {"fast", 1024, 1}});
+  EXPECT_EQ(arena.area_of, (std::vector<uint32_t>{0, 1, 0, 1, 0}));
 }
 
 // A chain in which every tensor is in use for two steps, and a buffer that all steps need: as many buffers
@@ -127,10 +174,12 @@ TEST(Areas, RandomProgramsStayWithinTheirAreas) {
     std::vector<MemoryArea> areas;
     for (const char* name : {"a", "b", "c"})
       areas.push_back({name, 64 * (1 + uint64_t{below(30)}), 1 + uint64_t{below(3)}});
-    const Arena alone = plan_arena(program, apart(), 0);
+    SharingQueries sharing = apart();
+    if (i % 2 != 0) sharing.may_overwrite = [](uint32_t, uint32_t, uint32_t) { return true; };
+    const Arena alone = plan_arena(program, sharing, 0);
     const uint64_t room = areas[0].bytes + areas[1].bytes + areas[2].bytes;
     try {
-      const Arena arena = plan_arena(program, apart(), 0, areas);
+      const Arena arena = plan_arena(program, sharing, 0, areas);
       EXPECT_LE(arena.size, areas[0].bytes);
       EXPECT_LE(arena.areas[0].size, areas[1].bytes);
       EXPECT_LE(arena.areas[1].size, areas[2].bytes);
