@@ -13,11 +13,17 @@ REPOSITORY = pathlib.Path(sys.argv.pop(1))
 
 
 def unregistered(root):
-    """Names of the files tests/**/*_test.py that no list of CMake there names, with or without their ending."""
-    lists = [path for name in ("CMakeLists.txt", "*.cmake") for path in (root / "tests").rglob(name)]
-    words = {word for path in lists for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
-    names = (path.stem for path in (root / "tests").rglob("*_test.py"))
-    return sorted(name for name in names if name not in words and name.removesuffix("_test") not in words)
+    """Names of the files tests/**/*_test.py that no list of CMake in their folder, or in one above it, names, with or
+    without their ending."""
+    result = []
+    for path in (root / "tests").rglob("*_test.py"):
+        folders = [folder for folder in path.parents if folder.is_relative_to(root / "tests")]
+        patterns = ("CMakeLists.txt", "*.cmake")
+        lists = [file for folder in folders for pattern in patterns for file in folder.glob(pattern)]
+        words = {word for file in lists for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))}
+        if not {path.stem, path.stem.removesuffix("_test")} & words:
+            result.append(path.stem)
+    return sorted(result)
 
 
 class RegisteredTests(unittest.TestCase):
@@ -27,9 +33,10 @@ class RegisteredTests(unittest.TestCase):
     def test_one_that_is_not_in_a_list_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            (root / "tests").mkdir()
+            (root / "tests/other").mkdir(parents=True)
             (root / "tests/CMakeLists.txt").write_text("set(names a)\nadd_test(NAME b COMMAND b_test.py)\n")
-            for name in ("a", "b", "c"):
+            (root / "tests/other/CMakeLists.txt").write_text("add_test(NAME c COMMAND c_test.py)\n")
+            for name in ("a", "b", "c", "other/a"):
                 (root / f"tests/{name}_test.py").write_text("")
             self.assertEqual(unregistered(root), ["c_test"])
 

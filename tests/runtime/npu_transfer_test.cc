@@ -373,6 +373,9 @@ TEST(NpuBuffer, AnOutputThatIsNotFlushedFailsTheRun) {
   npu.flush_statuses = {QPLAN_NPU_OK, QPLAN_NPU_OK, QPLAN_NPU_E_BUS};  // of the job's binds, of the output
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_DEVICE_ERROR);
   EXPECT_EQ(session.last_error(), "buffer: driver 'fake-npu' does not flush its memory: bus error");
+  // A device that is gone reads nothing any more.
+  npu.flush_statuses = {QPLAN_NPU_OK, QPLAN_NPU_OK, QPLAN_NPU_E_LOST};
+  EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
   EXPECT_EQ(qplan_session_invoke(session.get()), QPLAN_OK);
   ASSERT_EQ(qplan_buffer_begin_access(&y, QPLAN_BUFFER_READ, &view), QPLAN_OK);
   const auto* bytes = static_cast<const uint8_t*>(view.data);

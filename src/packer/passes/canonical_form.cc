@@ -294,6 +294,7 @@ class CommonSubexpressions {
   std::string key_of(PreNode node) {
     std::string key;
     ir::append_key(&key, node.op());
+    ir::append_key(&key, op::is_product(node.op()) && gets_bias_[node.result().id.index]);
     ir::append_key(&key, node.num_operands());
     for (size_t i = 0; i < node.num_operands(); ++i) {
       const pattern::PreValue same = {ir::ValueId{same_as_[node.operand(i).id.index]}};

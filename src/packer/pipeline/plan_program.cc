@@ -192,6 +192,7 @@ void fit_memory(Planned* planned, const target::Program& lowered, const target::
     if (needed <= max_ram) {
       *planned = std::move(faster);
       taken = needed;
+      name = "memory";
     }
   }
   observer.log(QPLAN_LOG_INFO, cat("max_ram: the plan takes ", bytes, " bytes, beyond ", max_ram,

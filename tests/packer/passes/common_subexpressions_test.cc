@@ -39,6 +39,12 @@ TEST(CommonSubexpressions, ProductsServeSeveralReadersOnlyWithTheirBiases) {
            "]));\n";
   };
   EXPECT_EQ(merge(layer(0, "3") + layer(2, "4") + "  (%1, %3)\n"), "unchanged");
+  const auto sums = [](int n) {
+    return "  %" + std::to_string(n) +
+           " = qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 2]), 0, 0, 0.5f, 0.5f);\n";
+  };
+  EXPECT_EQ(merge(layer(0, "3") + sums(2) + "  (%1, %2)\n"), "unchanged");
+  EXPECT_EQ(merge(sums(0) + layer(1, "3") + "  (%0, %2)\n"), "unchanged");
   EXPECT_EQ(merge(layer(0, "3") + layer(2, "3") + "  (%1, %3)\n"),
             "%0 = qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 2]), 0, 0, 0.5f, 0.5f);\n"
             "%1 = nn.bias_add(%0, const(Tensor[(1), int32], [3]));\n(%1, %1)\n");
