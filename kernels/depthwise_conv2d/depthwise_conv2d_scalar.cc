@@ -46,8 +46,10 @@ inline Refusal scalar_accepts(const DepthwiseConv2dArgs& a) {
   if (a.output_c != a.input_c) return Refusal::kGroups;
   if (a.weights_layout != kLayout_hwo16) return Refusal::kLayout;
   if (kIsForm && (!has_form_alone(a) || !is_3x3(a) || a.input_c % kBlock != 0)) return Refusal::kContract;
+  // In place, rows must be expanded before they are overwritten: they belong to a window by then.
+  if ((a.pad_top >= kWindow || !is_3x3(a)) && is_in_place(a)) return Refusal::kWindow;
   const bool fits = a.input_c <= (1u << 24) && a.output_w <= kMaxWidth && a.pad_left <= kMaxWidth &&
-                    a.pad_top <= kMaxWidth && uint64_t{a.kernel_h} * a.kernel_w <= kMaxTaps;
+                    a.pad_top <= kMaxWidth && (kIsForm || uint64_t{a.kernel_h} * a.kernel_w <= kMaxTaps);
   return fits ? Refusal::kNone : Refusal::kTooLarge;
 }
 

@@ -366,6 +366,53 @@ TEST(ScalarDepthwiseConv2d, ImagesTakeThePlaceOfTheirInputs) {
   }
 }
 
+// Outputs below as much padding as a window has rows are written over rows that are yet to be read.
+TEST(ScalarDepthwiseConv2d, ImagesBelowMuchPaddingInPlaceAreLeftToTheReference) {
+  constexpr KernelVariant kReference =
+      QPLAN_VARIANT_ROW(DepthwiseConv2dArgs, depthwise_conv2d_ref, QPLAN_ISA_REFERENCE);
+  for (uint64_t seed = 1; seed <= 120 && !::testing::Test::HasFailure(); ++seed) {
+    Random random(seed);
+    Conv2dProblem problem;
+    problem.seed = seed;
+    Conv2dArgs& a = problem.args;
+    a.batch = static_cast<uint32_t>(random.integer(1, 2));
+    a.dilation_h = a.dilation_w = a.stride_h = a.stride_w = 1;
+    a.kernel_h = a.kernel_w = 3;
+    a.input_h = a.output_h = static_cast<uint32_t>(random.integer(1, 30));
+    a.input_w = a.output_w = static_cast<uint32_t>(random.integer(1, 40));
+    a.input_c = a.output_c = a.groups = static_cast<uint32_t>(random.integer(1, 13));
+    a.pad_top = static_cast<uint32_t>(random.integer(0, 5));
+    a.pad_left = 1;
+    a.weights_layout = kLayout_hwo16;
+    draw(random, seed % 2 == 0, &problem);
+    expect_correct_in_place(kReference, problem, false);
+    const testing::Conv2dRun run(problem);
+    Conv2dArgs args = run.args();
+    EXPECT_TRUE(kDepthwise.accepts(&args)) << problem.text();
+    args.input = args.output;
+    if (kDepthwise.accepts(&args)) expect_correct_in_place(kDepthwise, problem, kHasFloatEpilogue);
+    const Refusal expected = a.pad_top < 3 ? Refusal::kNone : Refusal::kWindow;
+    EXPECT_EQ(kDepthwise.refusal(&args), expected) << problem.text();
+  }
+}
+
+TEST(ScalarDepthwiseConv2d, LeavesOtherWindowsInPlaceToTheReference) {
+  uint8_t bytes[64] = {};
+  DepthwiseConv2dArgs a;
+  a.batch = a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = 1;
+  a.input_h = a.input_w = a.output_h = a.output_w = 4;
+  a.input_c = a.output_c = a.groups = 4;
+  a.kernel_h = a.kernel_w = 5;
+  a.pad_top = a.pad_left = 2;
+  a.weights_layout = kLayout_hwo16;
+  EXPECT_EQ(kDepthwise.refusal(&a), Refusal::kNone);
+  a.input = a.output = bytes;
+  EXPECT_EQ(kDepthwise.refusal(&a), Refusal::kWindow);
+  a.kernel_h = a.kernel_w = 3;
+  a.pad_top = a.pad_left = 1;
+  EXPECT_EQ(kDepthwise.refusal(&a), Refusal::kNone);
+}
+
 TEST(ScalarConv2d, RefusesWhatItDoesNotCompute) {
   Conv2dArgs a;
   a.batch = a.input_h = a.input_w = a.output_h = a.output_w = a.kernel_h = a.kernel_w = 1;
