@@ -337,11 +337,12 @@ class Convolution {
     if (a_.weights_zero_point != 0) sum_windows(num_words);
   }
 
-  // sum u * (w - z) = sum u * w - z * sum u
+  // sum u * (w - z) = sum u * w - z * sum u, modulo 2^32
   void sum_windows(uint32_t num_words) {
     for (uint32_t p = 0; p < kTilePixels; ++p) {
       int32_t sum = 0;
-      for (uint32_t i = p; i < num_words; i += kTilePixels) sum += low_of(windows_[i]) + high_of(windows_[i]);
+      for (uint32_t i = p; i < num_words; i += kTilePixels)
+        sum = wrap_add(sum, low_of(windows_[i]) + high_of(windows_[i]));
       terms_[p] = wrap_mul(-a_.weights_zero_point, sum);
     }
   }

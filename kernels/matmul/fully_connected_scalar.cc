@@ -31,7 +31,7 @@ inline Refusal scalar_accepts(const FullyConnectedArgs& a) {
 
 #if !defined(QPLAN_ONLY_QUERIES)
 
-// Expands a row less its zero point, filled up with zeros; returns the sum of what it is made of.
+// Expands a row less its zero point, filled up with zeros; returns the sum, modulo 2^32, of what it makes.
 inline int32_t expand_row(const FullyConnectedArgs& a, const uint8_t* row, uint32_t* to) {
   const bool is_signed = a.input_dtype == Dtype::kS8;
   const uint32_t zero_points = pair_of(a.input_zero_point, a.input_zero_point);
@@ -55,7 +55,7 @@ inline int32_t expand_row(const FullyConnectedArgs& a, const uint8_t* row, uint3
   }
   int32_t sum = 0;
   for (uint32_t i = 0; a.weights_zero_point != 0 && i < num_words; ++i)
-    sum += low_of(words[i]) + high_of(words[i]);
+    sum = wrap_add(sum, low_of(words[i]) + high_of(words[i]));
   return sum;
 }
 

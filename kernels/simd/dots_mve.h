@@ -287,11 +287,12 @@ inline void sum_block(int32_t* sums, const uint8_t* row, const int8_t* weights, 
   }
 }
 
-// The sum of whole chunks of a row.
+// The sum, modulo 2^32, of whole chunks of a row.
 template <bool kSigned>
 inline int32_t sum_row(const uint8_t* row, uint32_t chunks) {
   int32_t sum = 0;
-  for (uint32_t i = 0; i < chunks * kChunk; ++i) sum += kSigned ? static_cast<int8_t>(row[i]) : row[i];
+  for (uint32_t i = 0; i < chunks * kChunk; ++i)
+    sum = wrap_add(sum, kSigned ? static_cast<int8_t>(row[i]) : row[i]);
   return sum;
 }
 

@@ -366,6 +366,35 @@ TEST(ScalarDepthwiseConv2d, ImagesTakeThePlaceOfTheirInputs) {
   }
 }
 
+// A sum of inputs beyond int32, which the zero point of weights meets: sum 255 * (1 - 1) + 5, modulo 2^32.
+// Under -fsanitize=undefined, a sum that is not modulo 2^32 ends the test.
+TEST(ScalarConv2d, SumsOfLargeWindowsWrap) {
+  Conv2dArgs a;
+  a.batch = a.input_w = a.output_h = a.output_w = a.kernel_w = 1;
+  a.stride_h = a.stride_w = a.dilation_h = a.dilation_w = a.groups = 1;
+  a.input_h = a.kernel_h = 129;
+  a.input_c = 1 << 16;
+  a.output_c = 2;
+  a.weights_zero_point = 1;
+  a.clamp_max = 255;
+  a.input_dtype = a.output_dtype = Dtype::kU8;
+  a.weights_layout = kLayout_o2r4;
+  const size_t num_inputs = size_t{a.kernel_h} * a.input_c;
+  const Buffer<uint8_t> input(std::vector<uint8_t>(num_inputs, 255));
+  const Buffer<int8_t> weights(std::vector<int8_t>(2 * num_inputs, 1));
+  const std::vector<int32_t> bias = {5, 6}, multiplier = {1 << 30, 1 << 30}, shift = {1, 1};
+  OutputBuffer<uint8_t> output(2);
+  a.input = input.data();
+  a.weights = weights.data();
+  a.bias = bias.data();
+  a.multiplier = multiplier.data();
+  a.shift = shift.data();
+  a.output = output.data();
+  ASSERT_TRUE(kConv2d.accepts(&a));
+  testing::run_variant(kConv2d, &a);
+  EXPECT_EQ(output.values(), (std::vector<uint8_t>{5, 6}));
+}
+
 // Outputs below as much padding as a window has rows are written over rows that are yet to be read.
 TEST(ScalarDepthwiseConv2d, ImagesBelowMuchPaddingInPlaceAreLeftToTheReference) {
   constexpr KernelVariant kReference =
@@ -551,6 +580,31 @@ TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
     EXPECT_TRUE(output.guards_intact());
   }
   EXPECT_GE(num_forms, 20u) << "problems of fully_connected_dsp_form";
+}
+
+// As ScalarConv2d.SumsOfLargeWindowsWrap.
+TEST(ScalarFullyConnected, SumsOfLongRowsWrap) {
+  FullyConnectedArgs a;
+  a.rows = 1;
+  a.input_c = (1 << 23) + (1 << 16);
+  a.output_c = 1;
+  a.weights_zero_point = 1;
+  a.clamp_max = 255;
+  a.input_dtype = a.output_dtype = Dtype::kU8;
+  a.weights_layout = kLayout_o4k4;
+  const Buffer<uint8_t> input(std::vector<uint8_t>(a.input_c, 255));
+  const Buffer<int8_t> weights(std::vector<int8_t>(4 * size_t{a.input_c}, 1));
+  const std::vector<int32_t> bias = {5, 0, 0, 0}, multiplier(4, 1 << 30), shift(4, 1);
+  OutputBuffer<uint8_t> output(1);
+  a.input = input.data();
+  a.weights = weights.data();
+  a.bias = bias.data();
+  a.multiplier = multiplier.data();
+  a.shift = shift.data();
+  a.output = output.data();
+  ASSERT_TRUE(kFullyConnected.accepts(&a));
+  testing::run_variant(kFullyConnected, &a);
+  EXPECT_EQ(output.values(), std::vector<uint8_t>{5});
 }
 
 }  // namespace
