@@ -85,6 +85,27 @@ TEST(ExportedLayers, ConvolutionsOfRows) {
             "%3 = reshape(%2, newshape=[1, 2, 7]);\n%3\n");
 }
 
+TEST(ExportedLayers, ConvolutionsWithoutABatch) {
+  const std::string image = of_node(
+      "aten.conv2d.default", {{"input", tensor("x")}, {"weight", tensor("p_w")}, {"bias", tensor("p_b")}},
+      {2, 4, 3}, with_weights());
+  EXPECT_EQ(image, std::string("%0 = reshape(%x, newshape=[1, 2, 4, 3]);\n%1 = nn.conv2d(%0, ") + kWeights +
+                       ");\n%2 = nn.bias_add(%1, const(Tensor[(2), float32], [5, 6]));\n"
+                       "%3 = reshape(%2, newshape=[2, 4, 3]);\n%3\n");
+  ExportedBuilder b;
+  b.weight("w", {2, 2, 1}, kFloat, bytes_of<float>({1, 2, 3, 4}));
+  EXPECT_EQ(of_node("aten.conv1d.default", {{"input", tensor("x")}, {"weight", tensor("p_w")}}, {2, 8}, b),
+            "%0 = reshape(%x, newshape=[1, 2, 1, 8]);\n"
+            "%1 = reshape(const(Tensor[(2, 2, 1), float32], [1, 2, 3, 4]), newshape=[2, 2, 1, 1]);\n"
+            "%2 = nn.conv2d(%0, %1);\n%3 = reshape(%2, newshape=[2, 8]);\n%3\n");
+  ExportedBuilder turned;
+  turned.weight("w", {2, 1, 2, 2}, kFloat, bytes_of<float>({1, 2, 3, 4, 5, 6, 7, 8}));
+  const std::string body = of_node("aten.conv_transpose2d.input",
+                                   {{"input", tensor("x")}, {"weight", tensor("p_w")}}, {2, 3, 3}, turned);
+  EXPECT_NE(body.find("%0 = reshape(%x, newshape=[1, 2, 3, 3]);\n"), std::string::npos) << body;
+  EXPECT_NE(body.find("newshape=[1, 4, 4]);"), std::string::npos) << body;
+}
+
 TEST(ExportedLayers, TransposedConvolutionsOfRows) {
   ExportedBuilder b;
   b.weight("w", {2, 1, 2}, kFloat, bytes_of<float>({1, 2, 3, 4}));

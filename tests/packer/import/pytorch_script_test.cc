@@ -52,6 +52,53 @@ TEST(PytorchScript, NumbersAreComputed) {
             "%0 = nn.relu(%x);\n%0\n");
 }
 
+// torch.nn.LSTM compares the sizes of its states like this.
+TEST(PytorchScript, ListsOfKnownValuesAreCompared) {
+  const auto text = [](const std::string& condition) {
+    return import_forward("    if " + condition + ":\n      y = torch.relu(x)\n    else:\n" +
+                              "      y = torch.neg(x)\n    return y\n",
+                          {1, 4});
+  };
+  const std::string then = "%0 = nn.relu(%x);\n%0\n", otherwise = "%0 = negative(%x);\n%0\n";
+  EXPECT_EQ(text("torch.eq(torch.size(x), [1, 4])"), then);
+  EXPECT_EQ(text("torch.ne(torch.size(x), [1, 4])"), otherwise);
+  for (const char* other : {"[1, 5]", "[1]", "[1, 4, 1]", "[]"}) {
+    EXPECT_EQ(text(std::string("torch.eq(torch.size(x), ") + other + ")"), otherwise) << other;
+    EXPECT_EQ(text(std::string("torch.ne(torch.size(x), ") + other + ")"), then) << other;
+  }
+  EXPECT_EQ(text("torch.eq([9007199254740993], [9007199254740992])"), otherwise);  // 2^53: no doubles
+  EXPECT_EQ(text("torch.eq([0.5, 2.], [0.5, 2.])"), then);
+  EXPECT_EQ(text("torch.ne([\"a\"], [\"b\"])"), then);
+  EXPECT_EQ(text("torch.eq([True], [False])"), otherwise);
+}
+
+TEST(PytorchScript, ListsOfTensorsAreNotCompared) {
+  EXPECT_EQ(refusal("    if torch.eq([x], [x]):\n      y = x\n    else:\n      y = x\n    return y\n"),
+            std::string(kUnsupported) + "aten::eq with lists of other than numbers and strings ('eq')");
+}
+
+// Its zero points are floats.
+TEST(PytorchScript, QuantisedEmbeddingsAreUnsupportedByName) {
+  PickleWriter module;  // Net { w: a quantised tensor }
+  module.global("__torch__", "Net").raw(")\x81}(").text("w");
+  module.begin_quantized("5", 12, {3, 4}, {4, 1}).global("torch", "per_channel_affine_float_qparams");
+  module.tensor("FloatStorage", "6", 3, 0, {3}, {1}).tensor("FloatStorage", "7", 3, 0, {3}, {1}).integer(0);
+  module.end_quantized().raw("ub");
+  const auto text = [&](const std::string& body) {
+    ArchiveBuilder builder(body);
+    builder.module(module).storage("data/5", bytes_of<int8_t>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+    builder.storage("data/6", bytes_of<float>({1, 2, 3})).storage("data/7", bytes_of<float>({0, 0.5, 1}));
+    return import_text(builder.build(), with_input({1, 4}));
+  };
+  EXPECT_EQ(text("    return ops.quantized.embedding_byte(self.w, x)\n")
+                .find(std::string(kUnsupported) + "quantized::embedding_byte ('embedding_byte')"),
+            0u);
+  EXPECT_EQ(
+      text("    return torch.dequantize(self.w)\n")
+          .find(std::string(kUnsupported) + "aten::dequantize with zero points in float32 ('dequantize')"),
+      0u);
+}
+
 TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
   EXPECT_EQ(refusal("    if torch.gt(x, 0):\n      y = x\n    else:\n      y = x\n    return y\n"),
             std::string(kUnsupported) + "aten::gt with tensors that the model computes ('gt')");

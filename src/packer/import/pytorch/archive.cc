@@ -327,6 +327,7 @@ TensorScales TensorReader::read_scales(const Tensor& tensor) {
     result.zero_points = {checked_zero_point(static_cast<double>(*zero_point), dtype)};
     return result;
   }
+  if (kind->text == "torch.per_channel_affine_float_qparams") throw Unsupported{"zero points in float32"};
   if (kind->text != "torch.per_channel_affine" || items.size() != 4) {
     invalid("quantiser " + importer::in_quotes(kind->text) + " with " + std::to_string(items.size()) +
             " parts");

@@ -20,22 +20,27 @@ ir::ValueId with_bias(OpContext& op, ir::ValueId value, size_t bias, int64_t axi
 }
 
 // The operands of a convolution over height and width. A sequence has a height of 1, and its lists have one
-// number, for the width.
+// number, for the width. Data with one axis less than the weights is a batch of one, without its axis.
 struct Plane {
   Flow input, weights;
-  bool is_sequence = false;
+  bool is_sequence = false, has_batch = true;
 
   explicit Plane(OpContext& op) : input(op.float_flow(0)), weights(op.float_flow(1)) {
-    const ir::Shape data = op.shape(input), kernel = op.shape(weights);
+    ir::Shape data = op.shape(input);
+    const ir::Shape kernel = op.shape(weights);
+    const size_t rank = data.size();
+    has_batch = kernel.size() != rank + 1;
+    if (!has_batch) data.insert(data.begin(), 1);
     is_sequence = data.size() == 3;
-    if (data.size() != 4 && !is_sequence) throw Unsupported{cat("a tensor of rank ", data.size())};
+    if (data.size() != 4 && !is_sequence) throw Unsupported{cat("a tensor of rank ", rank)};
     if (kernel.size() != data.size())
       invalid(cat("the weights have rank ", kernel.size(), ", expected ", data.size()));
-    if (!is_sequence) return;
-    const ir::Shape plane = {data[0], data[1], 1, data[2]};
-    input.value = op.reshape(input.value, plane);
-    if (input.source) input.source->integers = op.reshape(input.source->integers, plane);
-    weights.value = op.reshape(weights.value, {kernel[0], kernel[1], 1, kernel[2]});
+    if (is_sequence) data.insert(data.begin() + 2, 1);
+    if (data.size() != rank) {
+      input.value = op.reshape(input.value, data);
+      if (input.source) input.source->integers = op.reshape(input.source->integers, data);
+    }
+    if (is_sequence) weights.value = op.reshape(weights.value, {kernel[0], kernel[1], 1, kernel[2]});
   }
   // The value of the height, then of the width.
   std::vector<int64_t> numbers(OpContext& op, size_t argument, int64_t neutral) const {
@@ -48,9 +53,11 @@ struct Plane {
   // With the bias, argument 2, in the rank of the data.
   Ref result(OpContext& op, ir::ValueId value) const {
     value = with_bias(op, value, 2, 1);
-    if (!is_sequence) return op.result(value);
-    const ir::Shape shape = op.shape(Flow{value});
-    return op.result(op.reshape(value, {shape[0], shape[1], shape[3]}));
+    if (!is_sequence && has_batch) return op.result(value);
+    ir::Shape shape = op.shape(Flow{value});
+    if (is_sequence) shape.erase(shape.begin() + 2);
+    if (!has_batch) shape.erase(shape.begin());
+    return op.result(op.reshape(value, shape));
   }
 };
 

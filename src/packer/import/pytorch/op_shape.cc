@@ -176,11 +176,34 @@ Ref import_dropout(OpContext& op) {
 // Sizes, numbers and conditions: everything that is known when the model is read.
 namespace {
 
-// Numbers, or strings, which are only equal or not.
+// Nothing where one of the items is no T.
+template <typename T>
+std::optional<bool> equal_as(const ValueTable& values, Ref a, Ref b) {
+  const T *x = values.get<T>(a), *y = values.get<T>(b);
+  if (x == nullptr || y == nullptr) return std::nullopt;
+  return *x == *y;
+}
+
+// Items of lists, which have one type each.
+bool is_equal_item(const ValueTable& values, Ref a, Ref b) {
+  for (const std::optional<bool>& equal : {equal_as<int64_t>(values, a, b), equal_as<double>(values, a, b),
+                                           equal_as<bool>(values, a, b), equal_as<std::string>(values, a, b)})
+    if (equal) return *equal;
+  throw Unsupported{"lists of other than numbers and strings"};
+}
+
+bool are_equal(const ValueTable& values, const std::vector<Ref>& a, const std::vector<Ref>& b) {
+  return std::ranges::equal(a, b, [&](Ref x, Ref y) { return is_equal_item(values, x, y); });
+}
+
+// Numbers, or strings and lists, which are only equal or not.
 Ref compare(OpContext& op, bool (*holds)(double a, double b)) {
   const auto* a = op.values().get<std::string>(op.ref(0));
   const auto* b = op.values().get<std::string>(op.ref(1));
   if (a != nullptr && b != nullptr) return op.add(holds(*a == *b ? 0.0 : 1.0, 0.0));
+  const auto *list = items_of(op.values(), op.ref(0)), *other = items_of(op.values(), op.ref(1));
+  if (list != nullptr && other != nullptr)
+    return op.add(holds(are_equal(op.values(), *list, *other) ? 0.0 : 1.0, 0.0));
   if (op.is_flow(0) || op.is_flow(1)) throw Unsupported{"tensors that the model computes"};
   return op.add(holds(op.number(0), op.number(1)));
 }

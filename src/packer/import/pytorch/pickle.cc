@@ -33,7 +33,8 @@ constexpr StorageName kStorages[] = {
 };
 
 // Values that stand for themselves.
-constexpr std::string_view kPlainNames[] = {"torch.per_tensor_affine", "torch.per_channel_affine"};
+constexpr std::string_view kPlainNames[] = {"torch.per_tensor_affine", "torch.per_channel_affine",
+                                            "torch.per_channel_affine_float_qparams"};
 
 class Arguments {
  public:
