@@ -70,9 +70,14 @@ TEST(PytorchScript, ListsOfKnownValuesAreCompared) {
   EXPECT_EQ(text("torch.eq([0.5, 2.], [0.5, 2.])"), then);
   EXPECT_EQ(text("torch.ne([\"a\"], [\"b\"])"), then);
   EXPECT_EQ(text("torch.eq([True], [False])"), otherwise);
+  EXPECT_EQ(text("torch.lt(\"a\", \"b\")"), then);
+  EXPECT_EQ(text("torch.gt(\"a\", \"b\")"), otherwise);
+  EXPECT_EQ(text("torch.ge(\"b\", \"b\")"), then);
 }
 
 TEST(PytorchScript, ListsOfTensorsAreNotCompared) {
+  EXPECT_EQ(refusal("    if torch.lt([1], [2]):\n      y = x\n    else:\n      y = x\n    return y\n"),
+            std::string(kUnsupported) + "aten::lt with lists, of which one comes first ('lt')");
   EXPECT_EQ(refusal("    if torch.eq([x], [x]):\n      y = x\n    else:\n      y = x\n    return y\n"),
             std::string(kUnsupported) + "aten::eq with lists of other than numbers and strings ('eq')");
 }

@@ -200,8 +200,10 @@ bool are_equal(const ValueTable& values, const std::vector<Ref>& a, const std::v
 Ref compare(OpContext& op, bool (*holds)(double a, double b)) {
   const auto* a = op.values().get<std::string>(op.ref(0));
   const auto* b = op.values().get<std::string>(op.ref(1));
-  if (a != nullptr && b != nullptr) return op.add(holds(*a == *b ? 0.0 : 1.0, 0.0));
+  if (a != nullptr && b != nullptr) return op.add(holds(a->compare(*b), 0.0));
   const auto *list = items_of(op.values(), op.ref(0)), *other = items_of(op.values(), op.ref(1));
+  const bool is_order = holds(0.0, 1.0) != holds(1.0, 0.0);
+  if (list != nullptr && other != nullptr && is_order) throw Unsupported{"lists, of which one comes first"};
   if (list != nullptr && other != nullptr)
     return op.add(holds(are_equal(op.values(), *list, *other) ? 0.0 : 1.0, 0.0));
   if (op.is_flow(0) || op.is_flow(1)) throw Unsupported{"tensors that the model computes"};
