@@ -46,8 +46,9 @@ PackedModel::PackedModel(const std::string& path, schedule::Fuse fuse)
   options.fuse = fuse;
   options.keep_float = path.ends_with(kOperators);
   options.import.synthesize_constants = 1;
-  convolutions_ = convolutions_of(canonical_module(model, path, options).main());
   bytes_ = pack(model, path, options);
+  options.skip = {"remove_dead_channels"};  // a peer computes the model's
+  convolutions_ = convolutions_of(canonical_module(model, path, options).main());
   Error error;
   if (view_.open(bytes_.data(), bytes_.size(), false, &error) < 0) throw std::runtime_error(error.text());
 }

@@ -28,7 +28,7 @@ class PackedModel {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const format::PlanView& plan() const { return view_; }
   [[nodiscard]] const AlignedBytes& bytes() const { return bytes_; }
-  // The convolutions of the canonical model, in order.
+  // The convolutions of the canonical model with all their channels, in order.
   [[nodiscard]] const std::vector<Convolution>& convolutions() const { return convolutions_; }
 
  private:

@@ -28,10 +28,10 @@ COLUMNS = (
 )
 LEGEND = """\
 - **qplan**: one thread, median of all runs, and the fastest; all layers, exact to the bit. **goal**: for a machine with
-  {ports} and a VNNI peak of {peak} GMAC/s. **floor**: time for the model's MACs at this machine's peak.
+  {ports} and a VNNI peak of {peak} GMAC/s. **floor**: time for the plan's MACs at this machine's peak.
 - **ratio**: qplan's time to the peer's, the median of the rounds' ratios (below 1: qplan is faster); in brackets that of the
-  fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the convolutions alone, goal
-  {of_onednn}.
+  fastest runs. ONNX Runtime in its fastest form of the model, which is named; oneDNN runs the
+  model's convolutions alone, with the channels that plans leave out, goal {of_onednn}.
 - **2 threads**: one thread's time to two threads', the fastest of {rounds} alternating rounds, with qplan's pool and OpenMP's;
   measured only while others keep fewer than 0.1 cores busy.
 - **memory**: of a session with one worker, and that of a plan without cascades (`pack --fuse off`); **cascades' ratio**:
