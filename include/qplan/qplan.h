@@ -478,9 +478,10 @@ typedef struct qplan_buffer { /* caller-owned storage, which stays where it is u
  * (shape and dtype; data is ignored), with the alignment of the plan's bank. Where that device is absent:
  * QPLAN_DRIVER_MISSING, and any memory of the application's will do. The session's regions then read or write
  * the buffer without a copy where their arrangement is the packed tensor's. A run that cannot flush an output
- * that is bound to it fails with QPLAN_DEVICE_ERROR. The buffer must be destroyed before the session is taken
- * down, and before its storage is used for another one (QPLAN_INVALID_STATE). flags: 0. QPLAN_DRIVER_MISSING,
- * QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE, QPLAN_INVALID_ARGUMENT. */
+ * that is bound to it fails with QPLAN_DEVICE_ERROR, unless the device is gone. The buffer must be destroyed
+ * before the session is taken down, and before its storage is used for another one (QPLAN_INVALID_STATE).
+ * flags: 0. QPLAN_DRIVER_MISSING, QPLAN_DEVICE_ERROR, QPLAN_NOT_FOUND, QPLAN_INVALID_STATE,
+ * QPLAN_INVALID_ARGUMENT. */
 QPLAN_API qplan_status qplan_buffer_create(qplan_session* session, uint32_t index, const DLTensor* tensor,
                                            uint32_t flags, qplan_buffer* buffer);
 /* The buffer as a packed tensor on the CPU: shape points into the buffer. QPLAN_BUFFER_READ: the CPU is going

@@ -6,7 +6,6 @@
 #include <functional>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include "kernels/numeric/requantize.h"
@@ -295,7 +294,8 @@ std::vector<bool> DeadChannels::channels_without_effect(const WeightedLayer& lay
 // From the last layer to the first: what only dead channels read is dead, too.
 void DeadChannels::choose_channels() {
   std::vector<std::vector<bool>> is_dead(function_.num_values());  // by root
-  for (const WeightedLayer& layer : std::views::reverse(layers_)) {
+  for (auto at = layers_.rbegin(); at != layers_.rend(); ++at) {
+    const WeightedLayer& layer = *at;
     if (layer.is_depthwise) continue;
     // All layers that read a tensor of the output's group come after the one that makes the first of them.
     keep_channels(is_dead[group_of(layer.output)], &kept_[group_of(layer.output)]);

@@ -166,7 +166,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     set_io_dtype(module, io, border_log, /*needs_scales=*/!for_body);
     run();
   }
-  // The body of a network has all channels: a calibration that differs in a scale is the same network.
+  // Bodies keep all channels, so that two of them can be compared node by node.
   if (!for_body) {
     context.channels_may_go = true;
     run();

@@ -11,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "kernels/layout.h"
 #include "kernels/matmul/matmul.h"
+#include "tests/kernels/scalar/long_rows.h"
 #include "tests/support/conv2d_problem.h"
 #include "tests/support/variants.h"
 
@@ -582,29 +583,8 @@ TEST(ScalarFullyConnected, EqualsTheOracleForRandomProblems) {
   EXPECT_GE(num_forms, 20u) << "problems of fully_connected_dsp_form";
 }
 
-// As ScalarConv2d.SumsOfLargeWindowsWrap.
 TEST(ScalarFullyConnected, SumsOfLongRowsWrap) {
-  FullyConnectedArgs a;
-  a.rows = 1;
-  a.input_c = (1 << 23) + (1 << 16);
-  a.output_c = 1;
-  a.weights_zero_point = 1;
-  a.clamp_max = 255;
-  a.input_dtype = a.output_dtype = Dtype::kU8;
-  a.weights_layout = kLayout_o4k4;
-  const Buffer<uint8_t> input(std::vector<uint8_t>(a.input_c, 255));
-  const Buffer<int8_t> weights(std::vector<int8_t>(4 * size_t{a.input_c}, 1));
-  const std::vector<int32_t> bias = {5, 0, 0, 0}, multiplier(4, 1 << 30), shift(4, 1);
-  OutputBuffer<uint8_t> output(1);
-  a.input = input.data();
-  a.weights = weights.data();
-  a.bias = bias.data();
-  a.multiplier = multiplier.data();
-  a.shift = shift.data();
-  a.output = output.data();
-  ASSERT_TRUE(kFullyConnected.accepts(&a));
-  testing::run_variant(kFullyConnected, &a);
-  EXPECT_EQ(output.values(), std::vector<uint8_t>{5});
+  testing::expect_sums_of_long_rows_wrap(kFullyConnected, kLayout_o4k4);
 }
 
 }  // namespace

@@ -52,21 +52,25 @@ TEST(SetContract, FloatsOfTfliteStayUnderItsContractOnly) {
   EXPECT_EQ(body_of(module).find("rule"), std::string::npos) << body_of(module);
 }
 
-// The canonical body does not depend on it.
+// The canonical body does not depend on it, nor does the network under another contract.
 TEST(SetContract, FloatsOfTfliteHaveTheBodyOfOtherSources) {
-  const auto body = [](const std::string& attrs) {
+  const auto text = [](const std::string& attrs, const std::string& contract) {
     const std::string model =
         "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 4), int8]) {\n"
         "  %0 = qnn.dequantize(%x, 0.5f, 3);\n  %1 = reshape(%0, newshape=[4]);\n"
         "  qnn.quantize(%1, 1f, 5" +
         attrs + ")\n}\n";
     PackOptions options;
-    options.canonical_body = true;
+    options.canonical_body = contract.empty();
+    options.contract = contract;
     return model_text(std::span(reinterpret_cast<const uint8_t*>(model.data()), model.size()), "model.relay",
                       options, /*canonical=*/true);
   };
-  EXPECT_EQ(body(", rule=\"div_away\""), body(", contract=\"f32e\""));
-  EXPECT_NE(body(", rule=\"div_away\"").find("qnn.requantize("), std::string::npos);
+  const std::string tflites = ", rule=\"div_away\"", others = ", contract=\"f32e\"";
+  EXPECT_EQ(text(tflites, ""), text(others, ""));
+  EXPECT_NE(text(tflites, "").find("qnn.requantize("), std::string::npos);
+  EXPECT_EQ(text(tflites, "f32e"), text(others, "f32e"));
+  EXPECT_NE(text(tflites, "tfl2"), text(others, "tfl2"));
 }
 
 TEST(SetContract, RefusesAnUnknownOne) {
