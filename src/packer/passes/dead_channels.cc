@@ -43,9 +43,9 @@ layer::LayerNodes layer_nodes(const ir::Function& function, const ir::Node& prod
   nodes.function = &function;
   nodes.product = &product;
   const ir::Node* next = readers[product.results[0].index];
-  // A bias that the network computes is read by its second operand.
   ir::ValueId value = product.results[0];
   const auto take = [&](const char* op, const ir::Node** taken) {
+    // A node may read a layer's sums as its bias.
     if (!is_op(next, op) || !(next->operands[0] == value)) return false;
     *taken = next;
     value = next->results[0];

@@ -74,42 +74,55 @@ void log_summaries(const std::vector<PassSummary>& summaries, const Observer& ob
   }
 }
 
-// Runs all passes in rounds until none changes anything.
-void run_to_fixpoint(ir::Module* module, passes::PassContext& context, const Observer& observer,
-                     std::vector<PassSummary>* summaries, LeftOut* left_out) {
-  std::string_view last;  // pass that changed something
-  for (uint32_t round = 0; round < kMaxRounds; ++round) {
-    bool any = false;
-    for (size_t i = 0; i < observer.passes().size(); ++i) {
-      const passes::Stage& pass = observer.passes()[i];
-      observer.progress(std::string(pass.name()).c_str(), static_cast<uint32_t>(i),
-                        static_cast<uint32_t>(observer.passes().size()));
-      if (!context.skip.empty()) left_out->look(pass, *module, context);
-      if (context.skipped(pass.name())) continue;
-      const uint64_t num_fired = context.num_fired;
-      const auto begin = std::chrono::steady_clock::now();
-      const bool changed = run_pass(pass, module, context);
-      (*summaries)[i].time += std::chrono::steady_clock::now() - begin;
-      (*summaries)[i].num_fired += context.num_fired - num_fired;
-      if (changed || round == 0) observer.dump(pass.name(), *module);
-      if (changed) last = pass.name();
-      any = any || changed;
-    }
-    if (!any) return;
-  }
-  throw PackError(QPLAN_INTERNAL, cat("the passes still change the module after ", kMaxRounds,
-                                      " rounds; the last that did is '", last, "'"));
-}
+// The passes of a canonicalisation, and what is said of them.
+struct Passes {
+  ir::Module* module;
+  passes::PassContext& context;
+  const Observer& observer;
+  LeftOut& left_out;
+  std::vector<PassSummary> summaries = std::vector<PassSummary>(observer.passes().size());
 
-// Whether the pass, which may be left out, changed anything.
-bool run_by_name(std::string_view name, ir::Module* module, passes::PassContext& context,
-                 const Observer& observer) {
-  const auto pass = std::ranges::find(observer.passes(), name, &passes::Stage::name);
-  if (pass == observer.passes().end() || context.skipped(name)) return false;
-  const bool changed = run_pass(*pass, module, context);
-  if (changed) observer.dump(name, *module);
-  return changed;
-}
+  // Runs one, unless it is left out. Whether it changed anything.
+  bool run_one(size_t index) {
+    const passes::Stage& pass = observer.passes()[index];
+    if (!context.skip.empty()) left_out.look(pass, *module, context);
+    if (context.skipped(pass.name())) return false;
+    const uint64_t num_fired = context.num_fired;
+    const auto begin = std::chrono::steady_clock::now();
+    const bool changed = run_pass(pass, module, context);
+    summaries[index].time += std::chrono::steady_clock::now() - begin;
+    summaries[index].num_fired += context.num_fired - num_fired;
+    return changed;
+  }
+
+  bool run_one(std::string_view name) {
+    const auto pass = std::ranges::find(observer.passes(), name, &passes::Stage::name);
+    if (pass == observer.passes().end()) return false;
+    const bool changed = run_one(static_cast<size_t>(pass - observer.passes().begin()));
+    if (changed) observer.dump(name, *module);
+    return changed;
+  }
+
+  // Runs all in rounds until none changes anything.
+  void run_to_fixpoint() {
+    std::string_view last;  // pass that changed something
+    for (uint32_t round = 0; round < kMaxRounds; ++round) {
+      bool any = false;
+      for (size_t i = 0; i < observer.passes().size(); ++i) {
+        const std::string_view name = observer.passes()[i].name();
+        observer.progress(std::string(name).c_str(), static_cast<uint32_t>(i),
+                          static_cast<uint32_t>(observer.passes().size()));
+        const bool changed = run_one(i);
+        if (changed || (round == 0 && !context.skipped(name))) observer.dump(name, *module);
+        if (changed) last = name;
+        any = any || changed;
+      }
+      if (!any) return;
+    }
+    throw PackError(QPLAN_INTERNAL, cat("the passes still change the module after ", kMaxRounds,
+                                        " rounds; the last that did is '", last, "'"));
+  }
+};
 
 void tell_io_quantization(ir::Module* module, bool canonical) {
   for (const auto& function : module->functions()) {
@@ -136,27 +149,26 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   context.contract_is_chosen = means_other_contracts(*module, options.contract);
   set_contract(module, options.contract);
   set_io_layout(module, for_body ? "nhwc" : options.io_layout, border_log);
-  std::vector<PassSummary> summaries(observer.passes().size());
   LeftOut left_out;
-  const auto run = [&] { run_to_fixpoint(module, context, observer, &summaries, &left_out); };
-  run();
+  Passes all{module, context, observer, left_out};
+  all.run_to_fixpoint();
   for (const std::string& line : passes::explain_refusals(module->main(), context)) {
     observer.log(QPLAN_LOG_INFO, "operators stay in float32: " + line);
   }
   context.floats_stay = true;
-  if (run_by_name("unify_signedness", module, context, observer)) run();
+  if (all.run_one("unify_signedness")) all.run_to_fixpoint();
   // What layers that stay float have as integers.
-  if (run_by_name("fold_constants", module, context, observer)) run();
+  if (all.run_one("fold_constants")) all.run_to_fixpoint();
   if (!options.contract.empty()) {
     set_contract(module, options.contract);  // of the requantisations that the rewrites made, too
-    run();
+    all.run_to_fixpoint();
   }
   if (for_body) {
     // Constants are what the source's contract made of them by now; how averages are written depends on it
     // too.
     set_contract(module, kContractOfBodies);
     context.contract_is_chosen = true;
-    run();
+    all.run_to_fixpoint();
   }
   // Now operators that were float before tell the scales of inputs and outputs, too.
   tell_io_quantization(module, /*canonical=*/true);
@@ -164,14 +176,14 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
   if (!io.empty()) {
     // Only now inputs are quantised first thing, wherever the source did it.
     set_io_dtype(module, io, border_log, /*needs_scales=*/!for_body);
-    run();
+    all.run_to_fixpoint();
   }
   // Bodies keep all channels, so that two of them can be compared node by node.
   if (!for_body) {
     context.channels_may_go = true;
-    run();
+    if (all.run_one("remove_dead_channels")) all.run_to_fixpoint();
   }
-  log_summaries(summaries, observer);
+  log_summaries(all.summaries, observer);
   for (const std::string& line : left_out.lines()) observer.log(QPLAN_LOG_WARNING, line);
   return left_out.lines();
 }
