@@ -75,17 +75,18 @@ class OtherLocale {
 };
 
 TEST_P(PlanOf, TwoDirectoriesTwoLocalesAndTwoThreadsGiveTheSameBytes) {
-  const TemporaryDirectory here(as_test_name(GetParam()) + "_a"),
-      there(as_test_name(GetParam()) + "_b/deeper");
-  for (const TemporaryDirectory* directory : {&here, &there}) {
-    std::filesystem::copy_file(model_path(GetParam()), directory->path() / GetParam());
+  const TemporaryDirectory directory(as_test_name(GetParam()));
+  const std::filesystem::path here = directory.path(), there = directory.path() / "deeper";
+  std::filesystem::create_directory(there);
+  for (const std::filesystem::path& path : {here, there}) {
+    std::filesystem::copy_file(model_path(GetParam()), path / GetParam());
   }
-  const std::vector<uint8_t> plan = pack_model((here.path() / GetParam()).string());
+  const std::vector<uint8_t> plan = pack_model((here / GetParam()).string());
   std::vector<uint8_t> second, third;
   const OtherLocale locale;
   RecordProperty("locale", locale.name());
-  std::thread other([&] { second = pack_model((there.path() / GetParam()).string()); });
-  third = pack_model((here.path() / GetParam()).string());
+  std::thread other([&] { second = pack_model((there / GetParam()).string()); });
+  third = pack_model((here / GetParam()).string());
   other.join();
   EXPECT_TRUE(plan == second);
   EXPECT_TRUE(plan == third);

@@ -1,6 +1,7 @@
 // Self-checks of packed networks: they pass on every instruction set, thread count and device, and name the
 // step of each weight that loses a bit.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,25 @@ constexpr uint32_t kRuns = 2;
 struct Packed {
   std::vector<uint8_t> plan;
   std::string error;
+};
+
+// A model of these bytes in a file that goes with this.
+class ModelFile {
+ public:
+  // `extension`: "tflite" or "relay", by which the packer knows what it reads.
+  ModelFile(const std::string& extension, const std::string& contents)
+      : path_(std::filesystem::path(::testing::TempDir()) /
+              ("qplan_self_check_" + std::to_string(::getpid()) + "." + extension)) {
+    std::ofstream(path_, std::ios::binary) << contents;
+  }
+  ~ModelFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
 };
 
 Packed pack_checked(const std::string& model, const char* target = nullptr, uint32_t fuse = QPLAN_FUSE_AUTO,
@@ -143,12 +163,6 @@ TEST(SelfCheckOfDigits, NamesTheStepOfAnyConstantThatLosesABit) {
   }
 }
 
-std::string model_file(const std::string& name, const std::string& contents) {
-  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / name;
-  std::ofstream(path, std::ios::binary) << contents;
-  return path.string();
-}
-
 // kept, from a first value of its own: double = x + x; y = kept = double + kept.
 std::vector<uint8_t> model_with_state() {
   using tflite_test::TfliteBuilder;
@@ -184,8 +198,7 @@ std::vector<uint8_t> model_with_state() {
 
 TEST(SelfCheckOfANetwork, NamesTheStepThatReadsAFirstStateThatLostABit) {
   const std::vector<uint8_t> model = model_with_state();
-  const Packed packed =
-      pack_checked(model_file("qplan_self_check_state.tflite", std::string(model.begin(), model.end())));
+  const Packed packed = pack_checked(ModelFile("tflite", std::string(model.begin(), model.end())).path());
   ASSERT_FALSE(packed.plan.empty()) << packed.error;
   Flips flips(packed.plan);
   const format::Function& function = flips.view().function(0);
@@ -226,16 +239,17 @@ TEST(SelfCheckOfANetwork, IsRefusedWhereNobodyCanSayWhatIsRight) {
     EXPECT_EQ(pack_checked(kDigits, nullptr, QPLAN_FUSE_AUTO, count).error,
               "pack options: self_checks is " + std::to_string(count) + ", expected at most 64");
   }
-  const std::string roots =
-      model_file("qplan_self_check_roots.relay",
-                 "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 64), float32]) {\n  sqrt(%x)\n}\n");
-  EXPECT_NE(pack_checked(roots).error.find("computes NaN"), std::string::npos) << pack_checked(roots).error;
+  const ModelFile roots("relay",
+                        "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 64), float32]) {\n  sqrt(%x)\n}\n");
+  EXPECT_NE(pack_checked(roots.path()).error.find("computes NaN"), std::string::npos)
+      << pack_checked(roots.path()).error;
 }
 
 TEST(SelfCheckOfANetwork, OfFloatsPassesOnEveryInstructionSet) {
-  const Packed packed = pack_checked(model_file("qplan_self_check_floats.relay",
-                                                "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(3, 37), "
-                                                "float32]) {\n  %0 = exp(%x);\n  nn.softmax(%0)\n}\n"));
+  const Packed packed = pack_checked(ModelFile("relay",
+                                               "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(3, 37), "
+                                               "float32]) {\n  %0 = exp(%x);\n  nn.softmax(%0)\n}\n")
+                                         .path());
   ASSERT_FALSE(packed.plan.empty()) << packed.error;
   expect_passes(packed.plan);
 }
