@@ -241,7 +241,8 @@ std::unique_ptr<ir::Function> run_dead_code(const ir::Module&, const ir::Functio
 
 // Two nodes with the same operator, operands and attributes compute the same: the first one's results serve
 // both. A product whose sums a bias is added to serves both only with the rest of its layer: no kernel adds a
-// bias to the sums of another step.
+// bias to the sums of another step. So each bias gets a product of its own, also where the source wrote one
+// product for several readers.
 namespace {
 
 using pattern::PostValue;
@@ -273,10 +274,7 @@ class CommonSubexpressions {
       return false;
     }
     const auto [first, inserted] = seen_.try_emplace(key_of(node), node);
-    if (inserted) {
-      r_.copy(node);
-      return false;
-    }
+    if (inserted) return gets_own_product(node);
     const PreNode same = first->second;
     for (size_t i = 0; i < node.num_results(); ++i)
       same_as_[node.result(i).id.index] = same_as_[same.result(i).id.index];
@@ -286,6 +284,24 @@ class CommonSubexpressions {
     }
     for (size_t i = 0; i < node.num_results(); ++i) r_.replace(node.result(i), r_[same.result(i)]);
     context_.fired("common_subexpressions", node.name(), "the same as '" + same.name() + "'");
+    return true;
+  }
+
+  // Copies the node; true for a bias that is added to sums with other readers, which gets its own.
+  bool gets_own_product(PreNode node) {
+    const pattern::Pre& pre = r_.pre();
+    const std::optional<PreNode> product =
+        node.is("nn.bias_add") ? pre.producer(node.operand(0)) : std::nullopt;
+    if (!product || !op::is_quantized_product(product->op()) || pre.num_uses(node.operand(0)) == 1) {
+      r_.copy(node);
+      return false;
+    }
+    std::vector<PostValue> operands = r_.operands(node);
+    operands[0] =
+        r_.post().call(product->op()->name, r_.operands(*product), product->attrs(), product->name());
+    r_.replace(node.result(), r_.post().call(node.op()->name, operands, node.attrs(), node.name()));
+    context_.fired("common_subexpressions", node.name(),
+                   "sums of '" + product->name() + "' of its own, which others read without its bias");
     return true;
   }
 

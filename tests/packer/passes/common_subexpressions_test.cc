@@ -50,6 +50,20 @@ TEST(CommonSubexpressions, ProductsServeSeveralReadersOnlyWithTheirBiases) {
             "%1 = nn.bias_add(%0, const(Tensor[(1), int32], [3]));\n(%1, %1)\n");
 }
 
+TEST(CommonSubexpressions, EachBiasGetsAProductOfItsOwn) {
+  const std::string product = "qnn.dense(%x, const(Tensor[(1, 2), int8], [1, 2]), 0, 0, 0.5f, 0.5f);\n";
+  const auto add = [](int to, int sums, const std::string& bias) {
+    return "%" + std::to_string(to) + " = nn.bias_add(%" + std::to_string(sums) +
+           ", const(Tensor[(1), int32], [" + bias + "]));\n";
+  };
+  const std::string two_layers =
+      "%0 = " + product + add(1, 0, "3") + "%2 = " + product + add(3, 2, "4") + "(%1, %3)\n";
+  EXPECT_EQ(merge("%0 = " + product + add(1, 0, "3") + add(2, 0, "4") + "(%1, %2)\n"), two_layers);
+  EXPECT_EQ(merge(two_layers), "unchanged");
+  EXPECT_EQ(merge("%0 = " + product + add(1, 0, "3") + "(%1, %0)\n"),
+            "%0 = " + product + "%1 = " + product + add(2, 1, "3") + "(%2, %0)\n");
+}
+
 TEST(CommonSubexpressions, LeavesWhatDiffers) {
   EXPECT_EQ(merge("  %0 = clip(%x, a_min=0f, a_max=9f);\n"
                   "  %1 = clip(%y, a_min=0f, a_max=9f);\n"
