@@ -190,14 +190,15 @@ qplan_status qplan_pattern_where(const qplan_pattern* of, const char* text,
                                                        qplan_pre_value value),
                                  void* user, void (*release)(void* user), qplan_pattern** pattern,
                                  qplan_error* error) {
-  return create(pattern, error, [&] {
+  std::shared_ptr<Condition> condition;
+  const qplan_status status = create(pattern, error, [&] {
     if (holds == nullptr) refuse_pattern("holds is NULL");
-    const auto condition = std::make_shared<Condition>(Condition{text_of(text, "text"), holds, user});
-    Pattern result = get(of, "of").where(
+    condition = std::make_shared<Condition>(Condition{text_of(text, "text"), holds, user});
+    return get(of, "of").where(
         condition->text, [condition](const Pre& pre, PreValue value) { return (*condition)(pre, value); });
-    condition->release = release;  // on an error above user is still the caller's
-    return result;
   });
+  if (status == QPLAN_OK) condition->release = release;  // on an error user is still the caller's
+  return status;
 }
 
 qplan_status qplan_pattern_text(const qplan_pattern* pattern, qplan_write_fn write, void* user,

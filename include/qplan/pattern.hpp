@@ -182,7 +182,8 @@ qplan_status guarded(const qplan_pre* pre, const Work& work) noexcept {
   try {
     return work();
   } catch (const PassError& error) {
-    return qplan_pre_fail(pre, error.status(), error.what());
+    // Whatever status it was given, it is an error.
+    return qplan_pre_fail(pre, error.status() < 0 ? error.status() : QPLAN_INVALID_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
     return qplan_pre_fail(pre, QPLAN_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& error) {

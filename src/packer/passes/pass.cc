@@ -64,7 +64,13 @@ std::span<const pattern::Rewrite> Stage::rewrites() const {
 std::unique_ptr<ir::Function> Stage::run(const ir::Module& module, const ir::Function& pre,
                                          PassContext& context) const {
   if (user == nullptr) return built_in->run(module, pre, context);
-  return user->run ? user->run(pre, context) : run_rewrites(user->rewrites, pre, context);
+  try {
+    return user->run ? user->run(pre, context) : run_rewrites(user->rewrites, pre, context);
+  } catch (const PackError& error) {
+    // What would be our mistake in a pass of ours is the caller's in theirs.
+    if (error.status() != QPLAN_INTERNAL) throw;
+    throw PackError(QPLAN_INVALID_ARGUMENT, error.what());
+  }
 }
 
 std::vector<Stage> all_stages(std::span<const UserPass> user) {

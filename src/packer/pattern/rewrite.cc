@@ -118,7 +118,8 @@ PostValue Rebuild::operator[](PreValue value) {
   if (!mapped.id.valid()) {
     const ir::Value& known = old_.value(value.id);
     if (known.kind != ir::ValueKind::kConstant) {
-      throw PackError(QPLAN_INTERNAL, "rebuild: value '" + known.name + "' is used before it is defined");
+      throw PackError(QPLAN_INTERNAL,
+                      cat("rebuild: ", describe(old_, value.id), " is used before it is defined"));
     }
     mapped = post_.constant_value(known.constant, known.name);
   }
@@ -149,9 +150,9 @@ void Rebuild::copy(PreNode node) {
 
 void Rebuild::replace(PreValue value, PostValue replacement) {
   if (pre_.type(value) != post_.type(replacement)) {
-    throw PackError(QPLAN_INTERNAL, "rebuild: value '" + pre_.name(value) + "' of type " +
-                                        ir::to_string(pre_.type(value)) + " is replaced by one of type " +
-                                        ir::to_string(post_.type(replacement)));
+    throw PackError(QPLAN_INTERNAL,
+                    cat("rebuild: ", describe(old_, value.id), " is replaced by a value of another type, ",
+                        ir::to_string(post_.type(replacement))));
   }
   map_.at(value.id.index) = replacement;
   const ir::Value& known = new_->value(replacement.id);
@@ -209,7 +210,9 @@ PostValue Edit::operator[](PreValue value) {
   const ir::Value& known = function_.value(value.id);
   const bool pending = known.kind == ir::ValueKind::kResult && known.producer >= next_;
   // Results that have already been replaced can be read while their node is being replaced.
-  if (pending && !(known.producer == next_ && !replaced_.empty())) advance_to(known.producer + size_t{1});
+  const bool replaced =
+      known.producer == next_ && std::ranges::find(replaced_, known.result_index) != replaced_.end();
+  if (pending && !replaced) advance_to(known.producer + size_t{1});
   return rebuild_[value];
 }
 

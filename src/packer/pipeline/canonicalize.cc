@@ -88,6 +88,8 @@ struct Passes {
     if (!context.skip.empty()) left_out.look(pass, *module, context);
     if (context.skipped(pass.name())) return false;
     const uint64_t num_fired = context.num_fired;
+    observer.progress(std::string(pass.name()).c_str(), static_cast<uint32_t>(index),
+                      static_cast<uint32_t>(observer.passes().size()));
     const auto begin = std::chrono::steady_clock::now();
     const bool changed = run_pass(pass, module, context);
     summaries[index].time += std::chrono::steady_clock::now() - begin;
@@ -105,22 +107,27 @@ struct Passes {
 
   // Runs all in rounds until none changes anything.
   void run_to_fixpoint() {
-    std::string_view last;  // pass that changed something
+    std::vector<size_t> changing;  // the passes that changed something in this round
     for (uint32_t round = 0; round < kMaxRounds; ++round) {
-      bool any = false;
+      changing.clear();
       for (size_t i = 0; i < observer.passes().size(); ++i) {
         const std::string_view name = observer.passes()[i].name();
-        observer.progress(std::string(name).c_str(), static_cast<uint32_t>(i),
-                          static_cast<uint32_t>(observer.passes().size()));
         const bool changed = run_one(i);
         if (changed || (round == 0 && !context.skipped(name))) observer.dump(name, *module);
-        if (changed) last = name;
-        any = any || changed;
+        if (changed) changing.push_back(i);
       }
-      if (!any) return;
+      if (changing.empty()) return;
     }
-    throw PackError(QPLAN_INTERNAL, cat("the passes still change the module after ", kMaxRounds,
-                                        " rounds; the last that did is '", last, "'"));
+    std::string names;
+    bool users = false;
+    for (const size_t i : changing) {
+      const passes::Stage& pass = observer.passes()[i];
+      names += cat(names.empty() ? "'" : ", '", pass.name(), "'");
+      users = users || pass.user != nullptr;
+    }
+    throw PackError(users ? QPLAN_INVALID_ARGUMENT : QPLAN_INTERNAL,
+                    cat("the passes still change the module after ", kMaxRounds,
+                        " rounds, where each change must come to an end; in the last one changed: ", names));
   }
 };
 
@@ -179,9 +186,12 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     all.run_to_fixpoint();
   }
   // Bodies keep all channels, so that two of them can be compared node by node.
-  if (!for_body) {
+  if (!for_body && !context.skipped("remove_dead_channels")) {
     context.channels_may_go = true;
-    if (all.run_one("remove_dead_channels")) all.run_to_fixpoint();
+    const bool gone = all.run_one("remove_dead_channels");
+    // Once: a pass of the caller's may bring channels back, to a number that its device likes.
+    context.channels_may_go = false;
+    if (gone) all.run_to_fixpoint();
   }
   log_summaries(all.summaries, observer);
   for (const std::string& line : left_out.lines()) observer.log(QPLAN_LOG_WARNING, line);
@@ -322,6 +332,7 @@ std::string first_firing(const passes::PassContext& context, const Run& run) {
 }  // namespace
 
 void LeftOut::look(const passes::Stage& pass, const ir::Module& module, const passes::PassContext& context) {
+  if (pass.user != nullptr) return;
   if (context.skipped(pass.name()) && !known_.contains(pass.name())) {
     add("pass", pass.name(), first_firing(context, [&](passes::PassContext& trial) {
           for (const auto& function : module.functions()) pass.run(module, *function, trial);

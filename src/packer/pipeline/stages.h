@@ -102,7 +102,8 @@ std::string why_not_report(std::string_view rewrite, std::span<const passes::Sta
 class LeftOut {
  public:
   // To be asked whenever the pass has its turn: would it, or those of its rewrites that context.skip names,
-  // change the module as it is now? The module is only read.
+  // change the module as it is now? The module is only read. Passes of the caller are not asked: what is left
+  // out does not run.
   void look(const passes::Stage& pass, const ir::Module& module, const passes::PassContext& context);
   // One line for each pass and rewrite, with the first place where it would have applied.
   const std::vector<std::string>& lines() const { return lines_; }
