@@ -19,6 +19,7 @@ class Driver:
     def __init__(self, library_path="sim"):
         lib = library()
         self._driver = ctypes.c_void_p()
+        self._finalizer = None
         self.is_simulated = library_path == "sim"
         if library_path == "sim":
             self._driver.value = lib.qplan_npu_sim_driver(_capi.NPU_ABI)
@@ -27,7 +28,7 @@ class Driver:
         error = _capi.Error()
         check(lib.qplan_host_driver_load(os.fsencode(library_path), self._driver, handle, error), error)
         # Devices hold on to their driver, so that none is left open when the library goes.
-        weakref.finalize(self, lib.qplan_host_driver_unload, handle)
+        self._finalizer = weakref.finalize(self, _in_this_process, os.getpid(), lib.qplan_host_driver_unload, handle)
 
     def open(self, target="vta", options="", index=0):
         """Opens the driver's device `index`, for the regions of a plan that were packed for target.
@@ -57,7 +58,15 @@ class Device:
             ),
             error,
         )
-        self._finalizer = weakref.finalize(self, _close, lib, self._device, driver, self._platform)
+        self._finalizer = weakref.finalize(
+            self,
+            _in_this_process,
+            os.getpid(),
+            lib.qplan_host_device_close,
+            ctypes.byref(self._device),
+            driver,
+            self._platform,
+        )
 
     def _config(self):
         if not self._finalizer.alive:
@@ -75,6 +84,12 @@ class Device:
             raise Error(_capi.INVALID_STATE, "the device is used by a session; close that first")
         self._finalizer()
 
+    def _leave_open(self):
+        """For devices of a session that cannot be taken down: neither they nor their driver's library go any more."""
+        for finalizer in (self._finalizer, self._driver._finalizer):
+            if finalizer is not None:
+                finalizer.detach()
+
     def __enter__(self):
         return self
 
@@ -82,8 +97,10 @@ class Device:
         self.close()
 
 
-def _close(lib, device, *_kept_alive):
-    lib.qplan_host_device_close(ctypes.byref(device))
+def _in_this_process(process, function, argument, *_kept_alive):
+    """function(argument), except in a forked child: what its parent has opened is the parent's to close."""
+    if process == os.getpid():
+        function(argument)
 
 
 class Buffer:
@@ -103,7 +120,6 @@ class Buffer:
         self.dtype = dtype
         self._session = session  # which destroys it
         self._buffer = _capi.Buffer()
-        self._has_access = False
         session._check(
             library().qplan_buffer_create(session._handle(), device_index, tensor, 0, ctypes.byref(self._buffer))
         )
@@ -124,14 +140,19 @@ class Buffer:
         modes = {"r": _capi.BUFFER_READ, "w": _capi.BUFFER_WRITE, "rw": _capi.BUFFER_READ | _capi.BUFFER_WRITE}
         if mode not in modes:
             raise Error(_capi.INVALID_ARGUMENT, f"mode is {mode!r}, expected 'r', 'w' or 'rw'")
-        view = self._begin(modes[mode])
+        with self._session._lock:
+            view = self._begin(modes[mode])
+            self._session._accesses += 1
         try:
             size = int(numpy.prod(self.shape, dtype=numpy.int64)) * self.dtype.itemsize
             array = numpy.frombuffer((ctypes.c_uint8 * size).from_address(view.data), self.dtype).reshape(self.shape)
             array.flags.writeable = mode != "r"
             yield array
         finally:
-            self._session._check(library().qplan_buffer_end_access(ctypes.byref(self._buffer)))
+            with self._session._lock:
+                self._session._accesses -= 1
+                if not self._session.is_closed:  # as it is after the interpreter's exit began
+                    self._session._check(library().qplan_buffer_end_access(ctypes.byref(self._buffer)))
 
     def _bind_to(self, direction, index):
         view = self._begin(_capi.BUFFER_READ)

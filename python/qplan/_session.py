@@ -16,6 +16,7 @@ from ._errors import Error, check, whole
 from ._library import library
 from ._options import PathLike
 from ._plan import Plan, PlanSource, load_custom_operators
+from ._resources import Resources
 from ._session_memory import Memory
 from ._session_run import Running
 from ._step_times import Collector, StepTime
@@ -65,30 +66,6 @@ def _create_pool(threads):
     pool = ctypes.POINTER(_capi.ThreadPool)()
     library().qplan_pool_create_with(_capi.PoolConfig(num_threads=threads), pool, None)
     return pool
-
-
-# Memory and plan of sessions whose device nothing has stopped: it may still use them.
-_abandoned = []
-
-
-def _release(lib, memory, pool, destroy_pool, buffers, plan, *_kept_alive):
-    session = memory.session
-    for direction, index in buffers.bound:
-        lib.qplan_session_bind(session, direction, index, None)
-    for storage in buffers.storages:
-        lib.qplan_buffer_destroy(ctypes.byref(storage))
-    if lib.qplan_session_deinit(session) == _capi.DEVICE_ERROR:
-        _abandoned.append((memory, plan))
-    if pool:
-        destroy_pool(pool)
-
-
-class _Buffers:
-    """What a session must release before it is gone."""
-
-    def __init__(self):
-        self.storages = []
-        self.bound = {}  # (direction, index) -> the Buffer or array
 
 
 def _device_configs(devices):
@@ -148,6 +125,7 @@ class Session(Running):
         _step_end: Any = None,
     ) -> None:
         lib = library()
+        devices = tuple(devices)
         # For run(tensors=...), which makes a session like this one.
         self._arguments = dict(
             threads=threads,
@@ -165,8 +143,7 @@ class Session(Running):
         self._lock = threading.Lock()
         # cancel() must not wait for the run that it is to end, and close() not free what cancel() touches.
         self._cancel_lock = threading.RLock()
-        if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024:
-            raise Error(_capi.INVALID_ARGUMENT, f"threads is {threads!r}, expected a number from 1 to 1024")
+        threads = whole("threads", threads, 1, 1024)
         if max_work is not None and (isinstance(max_work, bool) or not isinstance(max_work, int) or not 1 <= max_work < 2**64):
             raise Error(_capi.INVALID_ARGUMENT, f"max_work is {max_work!r}, expected None or a number from 1 to 2**64 - 1")
         pools = {
@@ -179,8 +156,8 @@ class Session(Running):
         if on_npu_failure not in _capi.NPU_POLICIES:
             known = ", ".join(_capi.NPU_POLICIES)
             raise Error(_capi.INVALID_ARGUMENT, f"on_npu_failure is {on_npu_failure!r}, expected one of {known}")
-        devices = tuple(devices)
         device_configs = _device_configs(devices)
+        timeout_us = _timeout_us(npu_timeout_ms, devices)
         operators, num_operators = load_custom_operators(custom_operators)
         # Not freed before the session, since it keeps the address.
         kernel_set = _capi.KernelSetStorage()
@@ -204,29 +181,28 @@ class Session(Running):
             num_devices=len(devices),
             on_npu_failure=_capi.NPU_POLICIES[on_npu_failure],
             npu_flags=_capi.NPU_VERIFY if npu_verify else 0,
-            npu_timeout_us=_timeout_us(npu_timeout_ms, devices),
+            npu_timeout_us=timeout_us,
             max_work=max_work or 0,
         )
         try:
             self._memory = Memory(self._plan._plan, config)
-        except Error:
+        except BaseException:  # a KeyboardInterrupt, too
             if thread_pool:
                 destroy_pool(thread_pool)
             raise
-        self._buffers = _Buffers()
-        # The finalizer's arguments keep plan, platform and devices alive until the session is gone.
-        self._finalizer = weakref.finalize(
-            self,
-            _release,
-            lib,
+        self._bound = {}  # (direction, index) -> the Buffer or array
+        self._accesses = 0  # to Buffers, which are open
+        self._resources = Resources(
             self._memory,
             thread_pool,
             destroy_pool,
-            self._buffers,
+            self._lock,
+            self._cancel_lock,
             self._plan,
-            (self._platform, kernel_set, self._times),
             devices,
+            (self._platform, kernel_set, self._times, operators),
         )
+        self._finalizer = weakref.finalize(self, self._resources.end)
         self._session = self._memory.session
         self._invoke = lib.qplan_session_invoke
         self._find_views()
@@ -293,7 +269,7 @@ class Session(Running):
         """A new Buffer in memory of the session's device; it lives as long as the session."""
         with self._lock:
             made = Buffer(self, device, shape, dtype)
-            self._buffers.storages.append(made._buffer)
+            self._resources.storages.append(made._buffer)
             return made
 
     def bind(self, direction: str, index: int, memory: Union[numpy.ndarray, Buffer, None]) -> None:
@@ -310,7 +286,8 @@ class Session(Running):
         with self._lock:
             if memory is None:
                 self._check(library().qplan_session_bind(self._handle(), *key, None))
-                self._buffers.bound.pop(key, None)
+                self._resources.bound.discard(key)
+                self._bound.pop(key, None)
                 self._find_views()
                 return
             if isinstance(memory, Buffer):
@@ -330,7 +307,8 @@ class Session(Running):
             else:
                 raise TypeError(f"bind takes a NumPy array, a qplan.Buffer or None, found {type(memory).__name__}")
             self._check(status)
-            self._buffers.bound[key] = memory
+            self._resources.bound.add(key)
+            self._bound[key] = memory
             self._find_views()
 
     def invoke(self) -> None:
@@ -414,12 +392,15 @@ class Session(Running):
         return not self._finalizer.alive
 
     def close(self) -> None:
-        """Frees memory and threads; more calls change nothing."""
+        """Frees memory and threads; more calls change nothing. Not while a Buffer is accessed."""
         with self._lock, self._cancel_lock:
+            if self._accesses > 0:
+                raise Error(_capi.INVALID_STATE, "a buffer of the session is being accessed; leave its with block first")
             if self._observed is not None:
                 self._observed.close()
             self._views = self._memory = None  # arrays of SessionTensor.array keep it as long as they are used
-            self._finalizer()
+            if self._finalizer.detach() is not None:
+                self._resources.free()
 
     def __enter__(self) -> "Session":
         return self

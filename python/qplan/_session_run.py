@@ -75,7 +75,7 @@ class Running:
     _lock: threading.Lock
     _session: Any
     _memory: Any
-    _buffers: Any
+    _bound: Any
     _invoke: Any
     _views: Any
     _observed: Any
@@ -143,7 +143,7 @@ class Running:
         values = self._ordered(inputs)
         # A bound array is there already, and qplan_session_write refuses inputs that are bound.
         arrays = [
-            None if _same_memory(value, self._buffers.bound.get((_capi.INPUT, i))) else self._input_array(info, i, value)
+            None if _same_memory(value, self._bound.get((_capi.INPUT, i))) else self._input_array(info, i, value)
             for i, (info, value) in enumerate(zip(self._plan.inputs, values))
         ]
         if out is None:
@@ -172,7 +172,7 @@ class Running:
 
     def _output_memory(self, info, index):
         """The array that an output is in after a run; None where it is in a Buffer or a constant."""
-        bound = self._buffers.bound.get((_capi.OUTPUT, index))
+        bound = self._bound.get((_capi.OUTPUT, index))
         if isinstance(bound, numpy.ndarray):
             return bound[...]  # a view, since an array that owns its memory looks to _apart like one of the caller's
         return self._memory.view(info, _capi.OUTPUT, index)
@@ -203,7 +203,7 @@ class Running:
         with self._lock:
             self._handle()
             # A run may overwrite what is in the session's memory, or in an output, before its sample is read.
-            bound = [memory for memory in self._buffers.bound.values() if isinstance(memory, numpy.ndarray)]
+            bound = [memory for memory in self._bound.values() if isinstance(memory, numpy.ndarray)]
             in_session = lambda array: self._memory.shares(array) or _overlaps(array, bound)
             arrays = [array.copy() if in_session(array) or _overlaps(array, outputs) else array for array in arrays]
             written = [numpy.empty_like(array) if in_session(array) else array for array in outputs]
@@ -265,7 +265,7 @@ class Running:
         info = (self._plan.inputs, self._plan.outputs)[direction][index]
         with self._lock:
             self._handle()
-            bound = self._buffers.bound.get((direction, index))
+            bound = self._bound.get((direction, index))
             found = bound if isinstance(bound, numpy.ndarray) else self._memory.view(info, direction, index)
             if found is None:
                 found = self._bound_elsewhere(info, direction, index)
@@ -276,7 +276,7 @@ class Running:
     def _bound_elsewhere(self, info, direction, index):
         """The array that another output is bound to which is the same tensor, or None."""
         address = self._memory.address(direction, index)
-        for array in self._buffers.bound.values():
+        for array in self._bound.values():
             if address is None or not isinstance(array, numpy.ndarray) or array.ctypes.data != address:
                 continue
             if array.dtype == info.dtype and array.shape == info.shape:
@@ -286,7 +286,7 @@ class Running:
     def _find_views(self):
         """What the short way of run() needs; None where something is bound, or not in the session's memory."""
         self._views = None
-        if self._buffers.bound:
+        if self._bound:
             return
         inputs = [self._memory.view(info, _capi.INPUT, i) for i, info in enumerate(self._plan.inputs)]
         outputs = [self._memory.view(info, _capi.OUTPUT, i) for i, info in enumerate(self._plan.outputs)]

@@ -5,6 +5,7 @@ import ctypes
 import numpy
 
 from . import _capi
+from ._callbacks import deferred_interrupt
 from ._errors import Error
 from ._library import library
 from ._plan import _tensor_info
@@ -28,7 +29,7 @@ class Observer:
             return
         try:
             self._copy_outputs()
-        except Exception as error:  # must not leave a callback
+        except BaseException as error:  # must not leave a callback
             self.error = error
 
     def _copy_outputs(self):
@@ -47,10 +48,13 @@ class Observer:
 
     def run(self, session, inputs, out, tensors):
         """The outputs of session.run(*inputs), and a dict of the tensors by name."""
+        if isinstance(tensors, (str, bytes)):
+            raise Error(_capi.INVALID_ARGUMENT, f"tensors is {tensors!r}, expected a list of names, or the builtin all")
         self.names = None if tensors is all else set(tensors)
         self.found, self.known, self.error = {}, [], None
         self.session = session._session
-        outputs = session.run(*inputs, out=out)
+        with deferred_interrupt():
+            outputs = session.run(*inputs, out=out)
         if self.error is not None:
             raise self.error
         for name in self.names or ():

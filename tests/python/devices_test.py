@@ -3,12 +3,14 @@
 import gc
 import os
 import pathlib
+import threading
 import unittest
+import unittest.mock
 import weakref
 
-from support import DIGITS, digit_input, digit_output, numpy, qplan
+from support import DIGITS, digit_input, digit_output, numpy, qplan, run_program
 
-from qplan import _capi, _session
+from qplan import _capi, _resources
 
 DRIVERS = os.environ.get("QPLAN_TEST_DRIVERS")
 
@@ -76,11 +78,51 @@ class Devices(unittest.TestCase):
         for status, is_kept in ((_capi.OK, False), (_capi.DEVICE_ERROR, True)):
             memory = Memory()
             left = weakref.ref(memory)
-            _session._release(Library(status), memory, None, None, _session._Buffers(), None)
-            del memory
+            resources = _resources.Resources(memory, None, None, threading.Lock(), threading.RLock(), None, (), None)
+            with unittest.mock.patch.object(_resources, "library", lambda: Library(status)):
+                resources.end()
+            del memory, resources
             gc.collect()
             self.assertEqual(left() is not None, is_kept)
-        _session._abandoned.clear()
+        _resources._abandoned.clear()
+
+    def test_the_garbage_collector_frees_a_session_with_bound_buffers(self):
+        device = qplan.Driver().open()
+        session = qplan.Session(self.plan, devices=[device])
+        session.bind("input", 0, session.buffer(self.plan.inputs[0].shape, self.plan.inputs[0].dtype))
+        session.invoke()
+        left = weakref.ref(session)
+        del session
+        gc.collect()
+        self.assertIsNone(left())
+        device.close()
+
+    def test_a_session_is_not_closed_while_a_buffer_is_accessed(self):
+        session = qplan.Session(self.plan, devices=[qplan.Driver().open()])
+        with session.buffer((4,), numpy.int8).access("rw") as array:
+            with self.assertRaisesRegex(qplan.Error, "is being accessed; leave its with block first"):
+                session.close()
+            array[...] = 1
+            self.assertFalse(session.is_closed)
+        session.close()
+        self.assertTrue(session.is_closed)
+
+    def test_a_forked_child_that_only_exits_leaves_the_devices_to_its_parent(self):
+        program = f"""
+import os, signal, sys, qplan
+plan = qplan.pack({str(DIGITS)!r}, target="vta, cpu", cost_gate=False)
+session = qplan.Session(plan, devices=[qplan.Driver().open()])
+x = plan.inputs[0].empty()
+x[...] = 0
+y = session.run(x)[0]
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0, "the child"
+assert (session.run(x)[0] == y).all() and session.regions[0]["on_device"]
+"""
+        run_program(program)
 
     def test_verify_counts_what_differs(self):
         # In the first byte of an output that a job stores, which may be one of its border: in every job.

@@ -109,7 +109,7 @@ class Rewrites(Canonical):
         self.assertEqual(error.text, "rewrite 'bad' at clip 'here': clip 'new': attribute 'a_min' must be a number")
         self.assertEqual(error.status_name, "QPLAN_MODEL_INVALID")
         error = self.failure(lambda pre, post, m: post.call("cast", post[m["data"]], dtype="int32"))
-        self.assertIn("is replaced by one of type Tensor[(1, 4), int32]", error.text)
+        self.assertIn("is replaced by a value of another type, Tensor[(1, 4), int32]", error.text)
 
     def test_stale_operands_are_told(self):
         error = self.failure(lambda pre, post, m: post.call("clip", m["data"], a_min=0, a_max=1))

@@ -9,7 +9,7 @@ import unittest
 import warnings
 import weakref
 
-from support import DIGITS, SHARED, digit_input, digit_output, numpy, qplan
+from support import DIGITS, SHARED, digit_input, digit_output, numpy, qplan, run_program
 
 
 class Session(unittest.TestCase):
@@ -214,6 +214,43 @@ def @main(%x: Tensor[(4), int8], %s: Tensor[(4), int8], %t: Tensor[(4), int8], s
             qplan.Session(self.plan, threads=2).run(digit_input(0))
         gc.collect()
         self.assertLess(threading_count(), 30)
+
+    def test_a_refused_session_leaves_no_threads(self):
+        def count():
+            return len(os.listdir("/proc/self/task"))
+
+        before = count()
+        for options in ({"npu_timeout_ms": -1}, {"max_work": 1}, {"devices": ["none"]}, {"isa": "sse9"}):
+            with self.assertRaises(qplan.Error):
+                qplan.Session(self.plan, threads=4, **options)
+        self.assertEqual(count(), before)
+
+    def test_exit_ends_the_run_of_another_thread(self):
+        # The handler runs after the finalizers of this package, which are registered later: so the thread would meet
+        # what they freed.
+        program = """
+import atexit, threading, time
+atexit.register(time.sleep, 0.5)
+import numpy, qplan
+steps = "".join(f"  %{i + 1} = nn.max_pool2d(%{i}, pool_size=[39, 299], padding=[19, 149, 19, 149]);\\n" for i in range(40))
+plan = qplan.pack(f"def @main(%x: Tensor[(1, 40, 300, 8), int8]) {{\\n  %0 = clip(%x, a_min=-9f, a_max=9f);\\n{steps}  clip(%40, a_min=-8f, a_max=8f) }}".encode(), fuse="off")
+session = qplan.Session(plan, threads=2)
+began = threading.Event()
+def work():
+    x = numpy.zeros(plan.inputs[0].shape, numpy.int8)
+    began.set()
+    try:
+        while True:
+            session.run(x)
+    except qplan.Error as error:
+        print(error.status_name, flush=True)
+threading.Thread(target=work, daemon=True).start()
+began.wait()
+time.sleep(0.1)
+"""
+        # So that what is freed is no longer what it was.
+        tunables = "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165"
+        self.assertEqual(run_program(program, GLIBC_TUNABLES=tunables), "QPLAN_CANCELLED\n")
 
     def test_serves_several_threads(self):
         failures = []

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -20,6 +21,19 @@ try:
     library()
 except ImportError as error:  # no NumPy, no library
     raise unittest.SkipTest(str(error)) from error
+
+
+def run_program(program, seconds=120, **environment):
+    """What a Python program printed, in a process of its own; CalledProcessError where it fails."""
+    ended = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=seconds,
+        check=True,
+    )
+    return ended.stdout
 
 
 def digit_input(digit):

@@ -1,5 +1,9 @@
 """Session.run(..., tensors=[...]): what steps write, as arrays."""
 
+import os
+import signal
+import threading
+import time
 import unittest
 
 from support import DIGITS, digit_input, digit_output, numpy, qplan
@@ -47,6 +51,42 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
         with qplan.Session(qplan.pack(model)) as session:
             with self.assertRaisesRegex(qplan.Error, "--dump-tensors"):
                 session.run(numpy.int8([1, 2]), tensors=all)
+
+    def test_an_interrupt_arrives_when_the_run_has_ended(self):
+        steps = "".join(
+            f"  %{i + 1} = qnn.add(%{i}, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 1f, 0);\n" for i in range(400)
+        )
+        model = f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1000), int8]) {{
+  %0 = clip(%x, a_min=-9f, a_max=9f);
+{steps}  clip(%400, a_min=-128f, a_max=127f)
+}}
+"""
+        with qplan.Session(qplan.pack(model.encode(), fuse="off")) as session:
+            x = numpy.zeros(1000, numpy.int8)
+            began = time.perf_counter()
+            session.run(x, tensors=all)
+            seconds = time.perf_counter() - began
+            for part in range(8):
+                # Where the run ended before, it arrives here, too.
+                timer = threading.Timer(seconds * part / 8, os.kill, (os.getpid(), signal.SIGINT))
+                with self.assertRaises(KeyboardInterrupt):
+                    timer.start()
+                    session.run(x, tensors=all)
+                    time.sleep(10)
+                timer.join()
+
+    def test_one_name_is_not_a_list(self):
+        with qplan.Session(qplan.pack(CHAIN)) as session:
+            with self.assertRaisesRegex(qplan.Error, "tensors is 'one', expected a list of names, or the builtin all"):
+                session.run(numpy.int8([1, 2]), tensors="one")
+
+    def test_run_on_the_devices_that_the_session_got(self):
+        plan = qplan.pack(DIGITS, target="vta, cpu", cost_gate=False)
+        device = qplan.Driver().open()
+        with qplan.Session(plan, devices=iter([device])) as session:
+            session.run(digit_input(3), tensors=all)
+            self.assertTrue(session._observed.regions[0]["on_device"])
 
     def test_a_closed_session_has_none(self):
         session = qplan.Session(qplan.pack(CHAIN))
