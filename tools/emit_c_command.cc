@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,8 +53,26 @@ uint32_t emitted_isa(const std::string& name) {
   return isa;
 }
 
-// Writes the files; returns "wrote kws.h, kws.c to 'DIR'\n".
-std::string write_emitted(const EmittedFiles& files, const std::string& directory) {
+// Writes the files; returns "wrote kws.h, kws.c to 'DIR'\n". Failure where one would replace a plan, or where
+// the folder has the plan as an array of a model whose files now do without: builds that take all sources of
+// the folder would not compile.
+std::string write_emitted(const EmittedFiles& files, const std::string& directory,
+                          const std::vector<std::string>& plans) {
+  std::vector<NamedFile> inputs;
+  for (const std::string& plan : plans) inputs.push_back({"plan", plan});
+  std::set<std::string> names;
+  for (const auto& [file, bytes] : files) {
+    check_outputs({{"--output", directory + "/" + file}}, inputs);
+    names.insert(file);
+  }
+  for (const std::string& file : names) {
+    if (!file.ends_with(".h")) continue;
+    const std::string array = file.substr(0, file.size() - 2) + "_plan.c";
+    const std::string path = directory + "/" + array;
+    if (names.contains(array) || !std::filesystem::exists(path)) continue;
+    throw Failure("'" + path + "' is there, the plan as an array, which does not belong to files of --aot; " +
+                  "remove it, or give another folder");
+  }
   std::vector<NamedBytes> written;
   std::string text = "wrote";
   for (const auto& [file, bytes] : files) {
@@ -87,7 +106,7 @@ void run(const EmitOptions& options) {
   qplan_error error = make_error();
   check(qplan_emit_c(plan.bytes(), plan.size(), &emit_options, append_file, &files, &error), error,
         "'" + options.plan + "'");
-  print(write_emitted(files, options.directory));
+  print(write_emitted(files, options.directory, {options.plan}));
 }
 
 }  // namespace
@@ -269,17 +288,16 @@ void run(const LinkOptions& options) {
     models.clear();
     for (const std::string& name : names) models.push_back(model_of(name, files));
   }
+  const std::string wrote =
+      options.directory.empty() ? "" : write_emitted(files, options.directory, options.plans);
   if (options.json) {
     print(json_page(json_of(options, models)));
-  } else if (options.aot) {
-    print(page_of(models, kWidths[0], "direct calls"));
-  } else {
-    print(page_of(models, kWidths[0], "32 bit, one worker") +
-          page_of(models, kWidths[1], "64 bit, one worker"));
+    return;
   }
-  if (options.directory.empty()) return;
-  const std::string wrote = write_emitted(files, options.directory);
-  if (!options.json) print(wrote);
+  const std::string page = options.aot ? page_of(models, kWidths[0], "direct calls")
+                                       : page_of(models, kWidths[0], "32 bit, one worker") +
+                                             page_of(models, kWidths[1], "64 bit, one worker");
+  print(page + wrote);
 }
 
 }  // namespace

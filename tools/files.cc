@@ -107,17 +107,22 @@ void write_files(const std::string& directory, const std::vector<NamedBytes>& fi
   std::error_code error;
   const bool created = fs::create_directories(directory, error);
   if (error) fail("output directory", directory, error.message());
-  std::vector<std::string> written;
   for (const NamedBytes& file : files) {
     const std::string path = (fs::path(directory) / file.name).string();
+    if (fs::is_directory(path, error)) fail("output", path, "is a directory, expected a file");
+  }
+  std::vector<std::string> made;
+  for (const NamedBytes& file : files) {
+    const std::string path = (fs::path(directory) / file.name).string();
+    const bool is_new = !fs::exists(path, error);
     qplan_error problem = make_error();
     const qplan_status status = qplan_file_write(path.c_str(), file.bytes, file.size, &problem);
     if (status < 0) {
-      for (const std::string& name : written) fs::remove(name, error);
+      for (const std::string& name : made) fs::remove(name, error);
       if (created) fs::remove(directory, error);
       check(status, problem, "");
     }
-    written.push_back(path);
+    if (is_new) made.push_back(path);
   }
 }
 

@@ -31,8 +31,10 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what, c
 void print(std::string_view text);
 void finish_stdout();
 
-// Several files that belong together in one directory, which is created when it is missing. Each is written
-// atomically; when one fails, those already written by this call are removed, and the directory if it is new.
+// Several files that belong together in one directory, which is created when it is missing. Nothing is
+// written where one of them is a directory. Each is written atomically; when one fails, those that this call
+// made are removed, and the directory if it is new. Files that were there before keep their old or get their
+// new bytes.
 struct NamedBytes {
   std::string name;
   const void* bytes;

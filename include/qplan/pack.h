@@ -187,7 +187,7 @@ typedef struct qplan_linked_plan {
  * and NAME.h and NAME.c of the arena, with options->name. options as there. Entries of plans follow each
  * other by the caller's struct_size; fields beyond it count as 0. QPLAN_INVALID_ARGUMENT where two names are
  * the same, or two of the headers would define one macro; the errors of qplan_emit_c, with the plan's
- * position. */
+ * name. */
 QPLAN_API qplan_status qplan_link_c(const qplan_linked_plan* plans, uint32_t num_plans,
                                     const qplan_emit_options* options, qplan_write_file_fn write, void* user,
                                     qplan_error* error);

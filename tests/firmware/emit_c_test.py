@@ -240,7 +240,12 @@ class Native(unittest.TestCase):
         of_file = os.path.join(folder, "math.v2.qplan")
         shutil.copy(plan, of_file)
         self.assertIn("'math' is the name of a header", self.refused(of_file))
-        for name in ("strings1", "firmware", "qplans"):
+        for name in ("mtx", "cnd", "sem", "atomic", "pthread_mutex", "Posix_spawn"):
+            self.assertIn(f"functions the names of some of the C library's: '{name}_init'", self.refused(plan, "--name", name))
+        for name in ("step0_layer0", "STEP1"):
+            self.assertIn(f"'{name}' begins as the names of steps", self.refused(plan, "--name", name, "--aot"))
+        self.assertIn("at most 63 letters", self.refused(plan, "--name", "n" * 64))
+        for name in ("strings1", "firmware", "qplans", "stepper", "mtx1", "n" * 63):
             run(QPLAN, "emit-c", plan, "-o", os.path.join(folder, "c"), "--name", name)
 
     def test_instruction_sets_that_change_nothing_are_refused(self):
@@ -250,7 +255,7 @@ class Native(unittest.TestCase):
                  for name in [variant["isa"] for variant in step["variants"]]}
         other = "rvv" if "rvv" not in known else "neon"
         self.assertIn(f"knows no kernels of the instruction set '{other}'", self.refused(plan, "--aot", "--isa", other))
-        run(QPLAN, "emit-c", plan, "-o", os.path.join(BUILD, "refused-options", "c"), "--aot", "--isa", "reference")
+        run(QPLAN, "emit-c", plan, "-o", os.path.join(BUILD, "refused-options", "aot"), "--aot", "--isa", "reference")
 
 
 # Two states: the next value of the first is copied after a run, the second's is written over it.

@@ -66,6 +66,30 @@ class Inputs(CommandTest):
                      self.folder / "jobs")
         self.assertTrue(data.exists())
 
+    def test_emit_c_and_link_keep_their_plans(self):
+        # The name that a file of the C gets.
+        another = self.file("another.qplan", self.plan.read_bytes())
+        for name, arguments in (("kws.h", ("emit-c",)), ("kws.c", ("emit-c", "--aot")), ("kws.c", ("link", another))):
+            plan = self.file(name, self.plan.read_bytes())
+            self.keep(plan, ["--output", "plan"], *arguments, plan, "-o", self.folder)
+            plan.unlink()
+
+    def test_emit_c_leaves_what_was_there_where_a_file_cannot_be_written(self):
+        header = self.file("kws.h", b"precious")
+        (self.folder / "kws.c").mkdir()
+        self.refused(1, ["kws.c", "is a directory"], "emit-c", self.plan, "--name", "kws", "-o", self.folder)
+        self.assertEqual(header.read_bytes(), b"precious")
+        self.assertEqual(self.left_behind(), ["kws.c", "kws.h", "m.tflite"])
+
+    def test_emit_c_mixes_no_forms_in_a_folder(self):
+        out = self.folder / "out"
+        self.succeed("emit-c", self.plan, "--name", "kws", "-o", out)
+        self.refused(1, ["kws_plan.c", "does not belong to files of --aot; remove it"], "emit-c", self.plan, "--aot",
+                     "--name", "kws", "-o", out)
+        self.succeed("emit-c", self.plan, "--name", "kws", "-o", out)
+        (out / "kws_plan.c").unlink()
+        self.succeed("emit-c", self.plan, "--aot", "--name", "kws", "-o", out)
+
     def test_devices_are_no_files(self):
         self.succeed("run", self.plan, "--input", self.digit_input(3), "--labels", self.labels(), "--trace", "/dev/null",
                      "--npu-trace", "/dev/null")

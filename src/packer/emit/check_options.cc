@@ -31,6 +31,9 @@ constexpr std::string_view kHeadersOfC =
     "sysexits syslimits syslog tar termio termios tgmath threads time ttyent uchar ucontext ulimit unctrl "
     "unistd unwind utime utmp utmpx values varargs wait wchar wctype wordexp xlocale ";
 
+// What has a function NAME_init, or the like, in the headers of C (threads.h, stdatomic.h) and of POSIX.
+constexpr std::string_view kTypesOfC = " atomic cnd mtx sem ";
+
 std::string lower_case(std::string name) {
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return name;
@@ -58,12 +61,22 @@ bool has_kernels_of(uint32_t isa) {
 
 // Upper and lower case are the same to the file systems of Windows and macOS, and in the names of macros.
 void check_name(const std::string& name) {
-  if (!is_identifier(name)) refuse(name, "cannot be part of a name in C");
+  if (!is_identifier(name))
+    refuse(
+        name,
+        "cannot be part of a name in C: at most 63 letters, digits and '_', the first of which is no digit");
   const std::string lower = lower_case(name);
   if (kHeadersOfC.find(cat(" ", lower, " ")) != std::string_view::npos)
     refuse(name, cat("is the name of a header of the C library, whose place '", name, ".h' would take"));
   if (lower == "qplan" || lower.starts_with("qplan_"))
     refuse(name, "begins as the names that qplan's own headers declare");
+  if (kTypesOfC.find(cat(" ", lower, " ")) != std::string_view::npos || lower.starts_with("pthread_") ||
+      lower.starts_with("posix_")) {
+    refuse(name, cat("gives functions the names of some of the C library's: '", name, "_init'"));
+  }
+  // As static functions and constants of the files are called: step0_layer0_run, step1_input.
+  if (lower.starts_with("step") && lower.size() > 4 && lower[4] >= '0' && lower[4] <= '9')
+    refuse(name, "begins as the names of steps within the files");
 }
 
 void check_isa(const EmitOptions& options) {

@@ -72,7 +72,8 @@ std::string header_text(const format::PlanView& view, const EmitOptions& options
 std::string upper_case(const std::string& name);
 // "#define KWS_MEMORY_BYTES 1184u", which depends on the size of pointers where the values do.
 std::string define_by_width(const std::string& macro, const std::string& bits_32, const std::string& bits_64);
-// Throws for what is no identifier, or a name that a header of the C library or of qplan has.
+// Throws for what is no identifier, or a name that a header of the C library or of qplan has, or that makes
+// names which the C library or the files themselves have.
 void check_name(const std::string& name);
 // Throws where options.isa would change nothing: in the array form, or without kernels of it.
 void check_isa(const EmitOptions& options);

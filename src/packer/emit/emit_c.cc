@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <set>
 
 #include "kernels/cpu.h"
 #include "src/packer/emit/emit.h"
+#include "src/packer/emit/number_text.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
@@ -23,13 +23,6 @@ std::string plain(const std::string& text) {
     result += is_plain ? c : '_';
   }
   return result;
-}
-
-// A float that C99 reads back with the same bits.
-std::string float_text(float value) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%af", static_cast<double>(value));
-  return text;
 }
 
 std::string element_type(const format::Tensor& tensor) {
@@ -66,10 +59,10 @@ std::string tensor_macros(const PlanView& view, const std::string& prefix, uint3
   const uint32_t scales = q == nullptr ? 0 : format::count_of(q->scales());
   define("_NUM_SCALES", cat(scales, "u"));
   if (scales == 1) {
-    define("_SCALE", float_text(q->scales()->Get(0)) + " /* " + std::to_string(q->scales()->Get(0)) + " */");
+    define("_SCALE", hex_float(q->scales()->Get(0)) + " /* " + decimal_text(q->scales()->Get(0)) + " */");
     define("_ZERO_POINT", cat("(", q->zero_points()->Get(0), ")"));
   } else if (scales > 1) {
-    define("_SCALES", list_text(q->scales(), float_text));
+    define("_SCALES", list_text(q->scales(), hex_float));
     define("_ZERO_POINTS", list_text(q->zero_points(), [](int32_t zero) { return std::to_string(zero); }));
     define("_QUANTIZED_AXIS", std::to_string(q->axis()));
   }

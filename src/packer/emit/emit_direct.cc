@@ -3,7 +3,6 @@
 // memory.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <set>
@@ -14,6 +13,7 @@
 #include "kernels/spatial/spatial.h"
 #include "src/packer/emit/direct_text.h"
 #include "src/packer/emit/emit.h"
+#include "src/packer/emit/number_text.h"
 #include "src/packer/error.h"
 #include "src/packer/inspect/inspect.h"
 #include "src/packer/ir/cat.h"
@@ -339,9 +339,7 @@ class DirectCalls {
     if (is_float) {
       float value;
       std::memcpy(&value, at, sizeof(value));
-      char text[40];
-      std::snprintf(text, sizeof(text), "%af", static_cast<double>(value));
-      return text;
+      return hex_float(value);
     }
     uint64_t bits = 0;
     std::memcpy(&bits, at, size);

@@ -170,7 +170,11 @@ std::vector<EmittedFile> emit_linked(std::span<const LinkedPlan> plans, const Em
   std::set<std::string> names = {upper_case(options.name)};
   std::vector<EmittedFile> files;
   const auto add = [&](EmittedFile file) {
-    if (std::ranges::find(files, file.name, &EmittedFile::name) != files.end()) {
+    // Upper and lower case are the same to some file systems.
+    const auto same = [&](const EmittedFile& other) {
+      return upper_case(other.name) == upper_case(file.name);
+    };
+    if (std::ranges::any_of(files, same)) {
       throw PackError(QPLAN_INVALID_ARGUMENT,
                       cat("link: two models would write '", file.name,
                           "'; rename a plan's file, or pass another --name for the arena"));
