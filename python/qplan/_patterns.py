@@ -7,6 +7,7 @@ from typing import Any, Dict
 from . import _capi
 from ._attrs import c_attr
 from ._callbacks import guarded
+from ._copying import Immutable
 from ._errors import check
 from ._library import library
 from ._tensor import dl_dtype
@@ -45,7 +46,7 @@ def _handles(patterns):
     return (ctypes.c_void_p * len(patterns))(*(pattern._handle for pattern in patterns))
 
 
-class Pattern:
+class Pattern(Immutable):
     """A condition on a value and on what makes it. Patterns are immutable: every method returns a new one."""
 
     def __init__(self, create, *arguments):

@@ -11,6 +11,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 import numpy
 
 from . import _capi, _quantization
+from ._copying import Immutable
 from ._errors import Error, check
 from ._library import library
 
@@ -139,7 +140,7 @@ def _labels_of(metadata, count, where):
     return tuple(tuple("".join(c if c.isprintable() else "?" for c in name) for name in names) for names in labels)
 
 
-class Plan:
+class Plan(Immutable):
     """A verified plan. It never changes, and may be shared by sessions and threads.
 
     source: a path, the bytes of a plan file, or another Plan. A file is mapped, not read: replace it (as save does) rather
@@ -242,6 +243,9 @@ class Plan:
         error = _capi.Error()
         name = os.fsencode(path)
         check(library().qplan_file_write(name, self._bytes.ctypes.data, self._bytes.size, error), error)
+
+    def __reduce__(self) -> Any:
+        return Plan, (bytes(self),)
 
     def __bytes__(self) -> bytes:
         return self._bytes.tobytes()

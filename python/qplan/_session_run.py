@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Sequence, Tuple, Union, overload
 import numpy
 
 from . import _capi, _tensors
+from ._copying import NotCopied
 from ._errors import Error, check
 from ._library import library
 from ._plan import Plan
@@ -68,7 +69,7 @@ def _same_memory(value, bound):
     return same_elements and value.ctypes.data == bound.ctypes.data
 
 
-class Running:
+class Running(NotCopied):
     """The part of Session that runs it."""
 
     _plan: Plan

@@ -6,6 +6,7 @@ import numpy
 
 from . import _capi
 from ._attrs import c_attr, py_attr
+from ._copying import Immutable
 from ._errors import Error
 from ._library import library
 from ._plan import _numpy_dtype
@@ -16,7 +17,7 @@ def _text(text):
     return text.decode("utf-8", "replace")
 
 
-class _View:
+class _View(Immutable):
     """A handle that is valid as long as the callback runs."""
 
     def __init__(self, handle):
