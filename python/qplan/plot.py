@@ -8,7 +8,6 @@
 memory() and times() draw into the axes that they are given, or make a figure.
 """
 
-import re
 from typing import Any, Dict, List, Sequence, Tuple
 
 try:
@@ -21,38 +20,32 @@ from ._plan import Plan
 from ._step_times import StepTime
 
 
-_TENSOR = re.compile(r"%(\d+) arena\+(\d+) ([a-z]+)(\d+) ([0-9x]+)")
-_STEP = re.compile(r"^ +(\d+)  (\S+)(?:  '([^']*)')?")
-
-
 def lifetimes(plan: Plan) -> List[Tuple[str, int, int, int, int]]:
     """(name of the step that writes it, first step, last step, offset, bytes) of every activation in the arena.
 
-    Inputs live as long as the function runs, outputs from the step that writes them on.
+    Inputs and states live as long as the function runs, outputs from the step that writes them on.
     """
-    found: Dict[str, List[Any]] = {}
-    outputs = set()
-    last_step = 0
-    for line in plan.disasm().splitlines():
-        step = _STEP.match(line)
-        if step is not None:
-            last_step = int(step.group(1))
-        written = line.find(" -> ")
-        for tensor in _TENSOR.finditer(line):
-            number, offset, _, bits, shape = tensor.groups()
-            size = int(bits) // 8
-            for extent in shape.split("x"):
-                size *= int(extent)
-            if step is None and tensor.start() > written:  # the head of the function
-                outputs.add(number)
-            elif step is None:
-                found[number] = ["input", 0, -1, int(offset), size]
-            elif number not in found:
-                last = -1 if number in outputs else last_step
-                found[number] = [step.group(3) or step.group(2), last_step, last, int(offset), size]
-            elif found[number][2] >= 0:
-                found[number][2] = last_step
-    return [(name, first, last if last >= 0 else last_step, offset, size) for name, first, last, offset, size in found.values()]
+    report = plan.inspect()
+    tensors, steps = report["tensors"], report["steps"]
+    arena = next(index for index, bank in enumerate(report["banks"]) if bank["kind"] == "arena")
+    end = max(len(steps) - 1, 0)
+    found: Dict[int, List[Any]] = {}
+
+    def touch(tensor, name, first, last):
+        """The tensor lives from its first touch to its last."""
+        if tensors[tensor]["bank"] == arena:
+            lifetime = found.setdefault(tensor, [name, first, last, tensors[tensor]["offset"], tensors[tensor]["bytes"]])
+            lifetime[2] = max(lifetime[2], last)
+
+    for tensor in report["inputs"]:
+        touch(tensor["tensor"], "input", 0, end)
+    for state in report["states"]:
+        touch(state["input"], "state", 0, end)
+    outputs = {tensor["tensor"] for tensor in report["outputs"]} | {state["output"] for state in report["states"]}
+    for step in steps:
+        for tensor in [*step["inputs"], *step["outputs"]]:
+            touch(tensor, step["name"] or step["op"], step["index"], end if tensor in outputs else step["index"])
+    return [(name, first, last, offset, size) for name, first, last, offset, size in found.values()]
 
 
 def _alive(tensors: Sequence[Tuple[str, int, int, int, int]], step: int) -> int:

@@ -139,6 +139,31 @@ class Plot(unittest.TestCase):
         self.assertIn("4,864 bytes; the most is alive", axes.get_title())
         self.assertIn("alive at step", axes.get_title())
 
+    def test_names_are_not_read_as_tensors(self):
+        import qplan.plot
+
+        # In the listing the name would close its quotes, and have tensors of its own.
+        name = "it's -> %7 arena+99999 int8 1000"
+        model = f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(2), int8]) {{
+  %0 = qnn.add(%x, const(Tensor[(1), int8], [1]), 1f, 0, 1f, 0, 1f, 0, name="{name}");
+  qnn.add(%0, const(Tensor[(1), int8], [3]), 1f, 0, 1f, 0, 1f, 0, name="four")
+}}
+"""
+        tensors = qplan.plot.lifetimes(qplan.pack(model.encode(), fuse="off"))
+        self.assertEqual([row[:3] for row in tensors], [("input", 0, 1), (name, 0, 1), ("four", 1, 1)])
+        self.assertEqual([row[4] for row in tensors], [2, 2, 2])
+
+    def test_bools_and_scalars_are_activations_too(self):
+        import qplan.plot
+
+        types = "%x: Tensor[(4), float32], %y: Tensor[(4), float32]"
+        where = qplan.pack(f"def @main({types}) {{ where(less(%x, %y), %x, %y) }}".encode(), fuse="off")
+        rows = [(name, first, last, size) for name, first, last, _, size in qplan.plot.lifetimes(where)]
+        self.assertEqual(rows, [("input", 0, 1, 16), ("input", 0, 1, 16), ("compare", 0, 1, 4), ("select", 1, 1, 16)])
+        total = qplan.pack(b"def @main(%x: Tensor[(4), float32]) { sum(%x, axis=[0]) }")
+        self.assertEqual([row[4] for row in qplan.plot.lifetimes(total)], [16, 4])
+
     def test_the_notebook_runs(self):
         path = REPOSITORY / "samples" / "python" / "digits.ipynb"
         cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
