@@ -5,6 +5,7 @@ import numbers
 
 from . import _capi
 from ._errors import whole
+from ._texts import c_text
 
 
 def _is_int(value):
@@ -17,7 +18,7 @@ def _int64(name, value):
 
 def c_attr(name, value):
     """bool, int, float, str, a list of ints or a list of lists of ints. What it points to lives as long as it does."""
-    attr = _capi.Attr(name=name.encode())
+    attr = _capi.Attr(name=c_text("the name of an attribute", name))
     if isinstance(value, bool):
         attr.kind, attr.integer = _capi.ATTR_BOOL, int(value)
     elif _is_int(value):
@@ -25,7 +26,7 @@ def c_attr(name, value):
     elif isinstance(value, numbers.Real):
         attr.kind, attr.number = _capi.ATTR_FLOAT, float(value)
     elif isinstance(value, str):
-        attr.kind, attr.text = _capi.ATTR_STRING, value.encode()
+        attr.kind, attr.text = _capi.ATTR_STRING, c_text(f"attribute '{name}'", value)
     elif isinstance(value, (list, tuple)) and all(_is_int(item) for item in value):
         attr.kind, attr.count = _capi.ATTR_INTS, len(value)
         attr.ints = (ctypes.c_int64 * len(value))(*(_int64(name, item) for item in value))

@@ -71,7 +71,8 @@ def guarded(pre):
         else:
             call.status = _capi.INVALID_ARGUMENT if isinstance(exception, Exception) else _capi.CANCELLED
             text = f"{type(exception).__name__}: {exception}"
-        library().qplan_pre_fail(pre, call.status, text.encode("utf-8", "replace"))
+        # The text of any exception: C would end it at a NUL.
+        library().qplan_pre_fail(pre, call.status, text.encode("utf-8", "replace").replace(b"\0", b"?"))
 
 
 @contextlib.contextmanager

@@ -1,15 +1,18 @@
 """Does a plan compute what is expected, with every instruction set and number of threads?"""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
+import os
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Tuple, Union
 
 import numpy
 
 from . import _capi
-from ._errors import Error
-from ._pack import pack
+from ._errors import Error, whole
+from ._pack import _known, pack
 from ._plan import Plan, PlanSource
 from ._session import Session, available_isas
+from ._tensor import as_array
+from ._texts import c_path, c_text, listed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -61,6 +64,7 @@ class CheckReport:
 
 
 def _compare(isa, threads, index, found, expected):
+    found, expected = numpy.atleast_1d(found), numpy.atleast_1d(expected)  # a scalar has no view of another item size
     same = found.view(numpy.uint8).reshape(found.size, -1) == expected.view(numpy.uint8).reshape(found.size, -1)
     different = ~same.all(axis=1) if found.size else numpy.zeros(0, bool)
     largest = 0.0
@@ -90,8 +94,8 @@ def check(
     inputs: Optional[Sequence[numpy.ndarray]] = None,
     expected: Optional[Sequence[numpy.ndarray]] = None,
     *,
-    isas: Optional[Sequence[str]] = None,
-    threads: Sequence[int] = (1, 2),
+    isas: Optional[Iterable[str]] = None,
+    threads: Iterable[int] = (1, 2),
     seed: int = 0,
     **options: "Unpack[PackOptions]",
 ) -> CheckReport:
@@ -99,8 +103,10 @@ def check(
 
     model: a plan's path or bytes, a Plan, or a model, which is packed with options. inputs: an array each; None: random
     ones of seed. expected: the outputs that the model's framework computes; None: those of the reference kernels.
-    The digest of a plan is checked too. `if not qplan.check(...)` is the test; print() shows what differs.
+    isas, threads: those to run, at least one of each; None: all of available_isas(). The digest of a plan is checked too. `if not qplan.check(...)` is the test; print() shows what differs.
     """
+    names = _some("isas", available_isas() if isas is None else isas, lambda name: c_text("isas: a name", name).decode())
+    counts = _some("threads", threads, lambda count: whole("threads: a number", count, 1, 1024))
     plan = _as_plan(model, options)
     arrays = random_inputs(plan, seed) if inputs is None else tuple(inputs)
     if expected is None:
@@ -108,19 +114,17 @@ def check(
             wanted = session.run(*arrays)
         against = "the reference kernels"
     else:
-        wanted = tuple(numpy.asarray(array) for array in expected)
+        wanted = tuple(as_array(array, f"expected output {index}") for index, array in enumerate(expected))
         against = "the expected outputs"
         if len(wanted) != len(plan.outputs):
             raise Error(_capi.INVALID_ARGUMENT, f"expected has {len(wanted)} arrays, the plan has {len(plan.outputs)} outputs")
         for index, (array, info) in enumerate(zip(wanted, plan.outputs)):
             if array.dtype != info.dtype or array.shape != info.shape:
-                raise Error(
-                    _capi.SHAPE_MISMATCH,
-                    f"expected output {index} is {array.dtype}{list(array.shape)}, the plan's is {info}",
-                )
+                status = _capi.DTYPE_MISMATCH if array.dtype != info.dtype else _capi.SHAPE_MISMATCH
+                raise Error(status, f"expected output {index} is {array.dtype}{list(array.shape)}, the plan's is {info}")
     comparisons = []
-    for isa in isas if isas is not None else [*available_isas()]:
-        for count in threads:
+    for isa in names:
+        for count in counts:
             with Session(plan, threads=count, isa=isa) as session:
                 found = session.run(*arrays)
             for index, (array, other) in enumerate(zip(found, wanted)):
@@ -128,12 +132,35 @@ def check(
     return CheckReport(against, tuple(comparisons))
 
 
+def _some(what, values, item):
+    """A tuple of item(value) of each; Error where there is none, since a report of no comparison would be true."""
+    if not isinstance(values, Iterable):
+        raise Error(_capi.INVALID_ARGUMENT, f"{what} is {values!r}, expected a list: [{values!r}]")
+    found = tuple(item(value) for value in listed(what, values))
+    if not found:
+        raise Error(_capi.INVALID_ARGUMENT, f"{what} is empty, expected at least one: nothing would be compared")
+    return found
+
+
 def _as_plan(model: Any, options: Any) -> Plan:
+    _known("check", options, also=("why_not", "body"), own=("inputs", "expected", "isas", "threads", "seed"))
+    if not _is_plan(model):
+        return pack(model, **options)
+    if options:
+        names = ", ".join(f"'{name}'" for name in options)
+        raise Error(_capi.INVALID_ARGUMENT, f"check: found {names} with a plan, which is packed already; leave out, or give a model")
+    return Plan(model, digest=True)
+
+
+def _is_plan(model: Any) -> bool:
     if isinstance(model, Plan):
-        return Plan(model, digest=True)
+        return True
     if isinstance(model, (bytes, bytearray, memoryview)):
-        is_plan = bytes(memoryview(model)[:4]) == b"QPLN"
-    else:
-        with open(model, "rb") as file:
-            is_plan = file.read(4) == b"QPLN"
-    return Plan(model, digest=True) if is_plan else pack(model, **options)
+        return bytes(memoryview(model)[:4]) == b"QPLN"
+    path = os.fspath(model)
+    c_path("model", path)
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"QPLN"
+    except OSError as error:
+        raise Error(_capi.FILE_ERROR, f"'{path}': {error.strerror}") from error

@@ -1,6 +1,6 @@
 """The one exception of this package."""
 
-import numbers
+import operator
 
 from . import _capi
 from ._library import library
@@ -35,7 +35,14 @@ def check(status, error=None, text=""):
 
 
 def whole(name, value, least, most):
-    """The value as an int; Error unless it is a whole number in the range. ctypes would drop the bits that do not fit."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+    """The value as an int; Error unless it is a whole number in the range. ctypes would drop the bits that do not fit.
+
+    Whatever Python takes for an index is whole, such as NumPy's integers.
+    """
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or not least <= number <= most:
         raise Error(_capi.INVALID_ARGUMENT, f"{name} is {value!r}, expected a number from {least} to {most}")
-    return int(value)
+    return number

@@ -11,6 +11,7 @@ from ._errors import Error
 from ._options import PathLike
 from ._pack import _Call, _choice, _known, pack
 from ._plan import Plan
+from ._texts import c_model_path, c_path
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,7 +39,7 @@ def explain(
             if format in ("json", "text") and _is_for_cpu(model):
                 return _steps(path, format, options)
         else:
-            path = pathlib.Path(os.fspath(model))
+            path = pathlib.Path(os.fsdecode(c_model_path("explain", model)))
         text = _placement(path, target, number, options)
         if format not in ("json", "coverage"):
             return text
@@ -50,7 +51,7 @@ def explain(
 
 def _placement(path, target, number, options):
     call = _Call(target, **options)
-    call.run("qplan_explain", os.fsencode(path), call.options, number, call.output.function, None)
+    call.run("qplan_explain", c_path("model", path), call.options, number, call.output.function, None)
     return call.output.text()
 
 

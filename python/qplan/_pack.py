@@ -5,7 +5,6 @@ import difflib
 import inspect
 import logging
 import numbers
-import os
 from typing import TYPE_CHECKING, Optional, Union
 
 import numpy
@@ -17,6 +16,7 @@ from ._library import library
 from ._options import PathLike
 from ._plan import Plan, load_custom_operators
 from ._tensor import Tensor, as_array, dl_dtype
+from ._texts import c_model_path, c_optional_path, c_optional_text, c_path, c_text, listed
 from .passes import attach
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ def _log_level():
     return _capi.LOG_INFO if _logger.isEnabledFor(logging.INFO) else _capi.LOG_WARNING
 
 
-def _text(value):
-    return None if value is None else value.encode()
-
-
 def _choice(name, value, choices):
     if value not in choices:
         raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(map(str, choices))}")
@@ -64,14 +60,16 @@ def _named_types(types):
         checked = [whole(f"input_types: extent {i} of {name!r}", extent, 0, 2**63 - 1) for i, extent in enumerate(shape)]
         extents = (ctypes.c_int64 * len(shape))(*checked)
         kept.append(extents)
-        structs.append(_capi.NamedType(name.encode(), dl_dtype(dtype), len(shape), extents))
+        structs.append(_capi.NamedType(c_text("input_types: a name", name), dl_dtype(dtype), len(shape), extents))
     return (_capi.NamedType * len(structs))(*structs), kept
 
 
 def _named_tensors(arrays):
     """An array of qplan_named_tensor, and what it points to."""
     tensors = {name: Tensor(as_array(array, f"bindings: {name!r}")) for name, array in arrays.items()}
-    structs = [_capi.NamedTensor(name.encode(), ctypes.pointer(tensor.struct)) for name, tensor in tensors.items()]
+    structs = [
+        _capi.NamedTensor(c_text("bindings: a name", name), ctypes.pointer(tensor.struct)) for name, tensor in tensors.items()
+    ]
     return (_capi.NamedTensor * len(structs))(*structs), tensors
 
 
@@ -116,9 +114,9 @@ class _Call:
         self._dump = dump if dump is not None else print
         self._dumps = []
         self.summary = ""
-        names = [name.encode() for name in skip]
-        pinned = [pin.encode() for pin in pins]
-        libraries = [os.fsencode(path) for path in target_libs]
+        names = [c_text("skip: a name", name) for name in listed("skip", skip)]
+        pinned = [c_text("pins: a pin", pin) for pin in listed("pins", pins)]
+        libraries = [c_path("target_libs: a path", path) for path in listed("target_libs", target_libs)]
         types, kept_types = _named_types(input_types or {})
         tensors, kept_tensors = _named_tensors(bindings or {})
         operators, num_operators = load_custom_operators(custom_operators)
@@ -126,15 +124,15 @@ class _Call:
             custom_operators=operators,
             num_custom_operators=num_operators,
             strip_names=int(bool(strip_names)),
-            target=target.encode(),
-            dump_after=_text(dump_after),
+            target=c_text("target", target),
+            dump_after=c_optional_text("dump_after", dump_after),
             log_level=_log_level(),
             log=_capi.LogFunction(_log),
             dump=_capi.WriteFunction(keeping(self._on_dump)),
             error_text=self._long_text.function,
-            contract=_text(contract),
-            io=_text(io),
-            io_layout=_text(io_layout),
+            contract=c_optional_text("contract", contract),
+            io=c_optional_text("io", io),
+            io_layout=c_optional_text("io_layout", io_layout),
             keep_float=int(bool(keep_float)),
             num_skip=len(names),
             skip=(ctypes.c_char_p * len(names))(*names),
@@ -145,17 +143,17 @@ class _Call:
             synthesize_constants=int(synthesize_constants is not None),
             canonical_body=int(bool(body)),
             synthesize_seed=_number("synthesize_constants", synthesize_constants, 2**64 - 1),
-            why_not=_text(why_not),
+            why_not=c_optional_text("why_not", why_not),
             placement=_choice("placement", placement, {"soft": 0, "strict": 1}),
             pins=(ctypes.c_char_p * len(pinned))(*pinned),
             num_pins=len(pinned),
             no_cost_gate=int(not cost_gate),
             no_fallback=_choice("fallback", fallback, {"cpu": 0, "none": 1}),
-            target_file=None if target_file is None else os.fsencode(target_file),
+            target_file=c_optional_path("target_file", target_file),
             target_libs=(ctypes.c_char_p * len(libraries))(*libraries),
             num_target_libs=len(libraries),
             summary=_capi.SummaryFunction(keeping(self._on_summary)),
-            tuning_file=None if tuning is None else os.fsencode(tuning),
+            tuning_file=c_optional_path("tuning", tuning),
             tuning_threads=_number("tuning_threads", tuning_threads, 2**32 - 1),
             fuse=_choice("fuse", fuse, {"auto": 0, "off": 1, "all": 2, "memory": 3}),
             max_ram=_number("max_ram", max_ram, 2**64 - 1),
@@ -181,10 +179,10 @@ class _Call:
             check(status, self.error, self._long_text.text().strip())
 
 
-def _known(function, options, also=()):
+def _known(function, options, also=(), own=()):
     """Raises the TypeError of a call with an option that the function does not have; also: options of _Call that it
-    lacks."""
-    names = [name for name in inspect.signature(_Call).parameters if name not in also]
+    lacks; own: others that it has, to be named in the advice."""
+    names = [*own, *(name for name in inspect.signature(_Call).parameters if name not in also)]
     for name in options:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
@@ -239,7 +237,7 @@ def pack(
         address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p)
         call.run("qplan_pack_bytes", address, len(data), b"model", call.options, call.output.function, None)
     else:
-        call.run("qplan_pack_file", os.fsencode(model), call.options, call.output.function, None)
+        call.run("qplan_pack_file", c_path("model", model), call.options, call.output.function, None)
     plan = Plan(call.output.bytes())
     if output is not None:
         plan.save(output)
@@ -254,6 +252,7 @@ def import_text(model: PathLike, canonical: bool = False, **options: "Unpack[Imp
       why_not: a rewrite's name; gives the report of where it does not apply, and why, in place of the IR.
     """
     _known("import_text", options)
+    path = c_model_path("import_text", model)
     call = _Call(**options)
-    call.run("qplan_import_text", os.fsencode(model), call.options, int(canonical), call.output.function, None)
+    call.run("qplan_import_text", path, call.options, int(canonical), call.output.function, None)
     return call.output.text()

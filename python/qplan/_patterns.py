@@ -8,9 +8,10 @@ from . import _capi
 from ._attrs import c_attr
 from ._callbacks import guarded
 from ._copying import Immutable
-from ._errors import check
+from ._errors import check, whole
 from ._library import library
 from ._tensor import dl_dtype
+from ._texts import c_text, listed
 from ._views import Pre, PreValue
 
 _conditions: Dict[Any, Any] = {}  # what C holds of Pattern.where(), by number
@@ -35,8 +36,8 @@ _HOLDS = _capi.HoldsFunction(_holds)
 _RELEASE = _capi.ReleaseFunction(_release)
 
 
-def _texts(texts):
-    return (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+def _texts(names):
+    return (ctypes.c_char_p * len(names))(*(c_text("the name of an operator", name) for name in names))
 
 
 def _handles(patterns):
@@ -63,7 +64,7 @@ class Pattern(Immutable):
 
     def as_(self, name):
         """The value is found as matches[name]. The same name twice is the same value twice."""
-        return Pattern("qplan_pattern_as", self._handle, name.encode())
+        return Pattern("qplan_pattern_as", self._handle, c_text("the name of as_()", name))
 
     def dtype(self, *any_of):
         """The value has one of these NumPy dtypes: "int8", numpy.float32, ..."""
@@ -74,11 +75,12 @@ class Pattern(Immutable):
 
     def shape(self, *extents):
         """The value has exactly these extents."""
-        return Pattern("qplan_pattern_shape", self._handle, (ctypes.c_int64 * len(extents))(*extents), len(extents))
+        checked = [whole(f"extent {i} of shape()", extent, 0, 2**63 - 1) for i, extent in enumerate(extents)]
+        return Pattern("qplan_pattern_shape", self._handle, (ctypes.c_int64 * len(checked))(*checked), len(checked))
 
     def rank(self, ndim):
         """The value has so many axes."""
-        return Pattern("qplan_pattern_rank", self._handle, ndim)
+        return Pattern("qplan_pattern_rank", self._handle, whole("rank", ndim, 0, 2**32 - 1))
 
     def one_use(self):
         """Only one operand or output reads the value."""
@@ -93,10 +95,11 @@ class Pattern(Immutable):
 
     def where(self, text, holds):
         """Any other condition: holds(pre, value) -> bool. text ends the sentence "expected a value ..."."""
+        c_condition = c_text("the text of where()", text)
         number = next(_numbers)
         _conditions[number] = holds
         try:
-            return Pattern("qplan_pattern_where", self._handle, text.encode(), _HOLDS, number, _RELEASE)
+            return Pattern("qplan_pattern_where", self._handle, c_condition, _HOLDS, number, _RELEASE)
         except Exception:
             _conditions.pop(number)
             raise
@@ -161,10 +164,11 @@ def commutative(name):
 
 def optional(name, inner, *others):
     """The operator on inner (and others), or inner alone."""
-    return Pattern("qplan_pattern_optional", name.encode(), _handles([inner])[0], _handles(others), len(others))
+    return Pattern("qplan_pattern_optional", *_texts([name]), _handles([inner])[0], _handles(others), len(others))
 
 
 def dominates(parent, path, child):
     """child, whose first operand leads through operators of path to parent, each value between read once."""
+    path = listed("path", path)
     parent_handle, child_handle = _handles([parent, child])
     return Pattern("qplan_pattern_dominates", parent_handle, _texts(path), len(path), child_handle)

@@ -14,6 +14,7 @@ from . import _capi, _quantization
 from ._copying import Immutable
 from ._errors import Error, check
 from ._library import library
+from ._texts import c_path
 
 PlanSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "Plan"]
 
@@ -27,8 +28,8 @@ def load_custom_operators(path):
     """The operators of a shared library and their number; none of None. The library stays loaded."""
     operators, count = ctypes.c_void_p(), ctypes.c_uint32()
     if path is not None:
-        error = _capi.Error()
-        check(library().qplan_host_custom_operators_load(os.fsencode(path), operators, count, error), error)
+        name, error = c_path("custom_operators", path), _capi.Error()
+        check(library().qplan_host_custom_operators_load(name, operators, count, error), error)
     return operators, count.value
 
 
@@ -104,7 +105,7 @@ def _aligned_bytes(size, alignment, make=numpy.empty):
     """A NumPy byte array that starts at a multiple of alignment."""
     storage = make(size + alignment, dtype=numpy.uint8)
     begin = -storage.ctypes.data % alignment
-    return storage[begin : begin + size]
+    return storage[begin:][:size]  # in two steps: NumPy has an empty slice begin where its base does
 
 
 def _aligned_copy(data):
@@ -157,6 +158,7 @@ class Plan(Immutable):
             self._bytes, self._where = _aligned_copy(source), "bytes"
         else:
             path = os.fspath(source)
+            c_path("plan", path)
             self._where = f"'{path}'"
             self._bytes = _mapped(path, self._where)
         where = self._where
@@ -241,7 +243,7 @@ class Plan(Immutable):
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the plan file, atomically."""
         error = _capi.Error()
-        name = os.fsencode(path)
+        name = c_path("path", path)
         check(library().qplan_file_write(name, self._bytes.ctypes.data, self._bytes.size, error), error)
 
     def __reduce__(self) -> Any:

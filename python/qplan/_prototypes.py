@@ -175,7 +175,8 @@ def _absent(library, name):
 
         raise Error(
             MODEL_UNSUPPORTED,
-            f"{library._name} is the runtime alone and lacks {name}: it runs plans. Pack, inspect and simulate with libqplan.so "
+            f"{library._name} is the runtime alone and lacks {name}: it runs plans, and has no pack, import_text, explain, "
+            "passes, Plan.inspect, Plan.disasm, Plan.labels, run(tensors=...) and simulator. Use these with libqplan.so "
             "on a development machine (qplan pack MODEL --target cpu,arch=aarch64 for a board) and open the plan here",
         )
 

@@ -8,6 +8,7 @@ from typing import Optional, Sequence, Union
 from ._command import run_command
 from ._options import PathLike
 from ._plan import Plan
+from ._texts import c_model_path, c_path, listed
 
 
 def tune(
@@ -29,7 +30,7 @@ def tune(
     pack(model, tuning=log, tuning_threads=threads) uses the fastest schedules; outputs stay the same bits.
     progress: show a bar on standard error. fuse and target: as in pack, for models. arguments: more of the command's own.
     """
-    words = ["tune", "--log", os.fspath(log), "--threads", str(threads), "--isa", isa, "--pool", pool,
+    words = ["tune", "--log", os.fsdecode(c_path("log", log)), "--threads", str(threads), "--isa", isa, "--pool", pool,
              "--budget", str(budget_s)]
     if fuse is not None:
         words += ["--fuse", fuse]
@@ -40,5 +41,5 @@ def tune(
             path = pathlib.Path(folder) / "plan.qplan"
             model.save(path)
         else:
-            path = pathlib.Path(os.fspath(model))
-        return run_command([*words, *arguments, str(path)], progress)
+            path = pathlib.Path(os.fsdecode(c_model_path("tune", model)))
+        return run_command([*words, *listed("arguments", arguments), str(path)], progress)

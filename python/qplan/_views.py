@@ -11,6 +11,7 @@ from ._errors import Error
 from ._library import library
 from ._plan import _numpy_dtype
 from ._tensor import Tensor, as_array
+from ._texts import c_text
 
 
 def _text(text):
@@ -223,7 +224,7 @@ class PreNode:
     def __getitem__(self, name):
         """The attribute, or the operator's default; KeyError where there is neither."""
         attr = _capi.Attr()
-        status = library().qplan_pre_attr(self._view._handle, self._c(), name.encode(), attr)
+        status = library().qplan_pre_attr(self._view._handle, self._c(), c_text("the name of an attribute", name), attr)
         if status == _capi.NOT_FOUND:
             raise KeyError(name)
         self._view._check(status)
@@ -255,7 +256,7 @@ class Matches:
         """None where an alternative or an optional operator left it out."""
         handle = _capi.PreValueHandle()
         self._pre._handle
-        status = library().qplan_matches_find(self._handle, name.encode(), handle)
+        status = library().qplan_matches_find(self._handle, c_text("the name of a match", name), handle)
         if status == _capi.NOT_FOUND:
             return None
         self._pre._check(status)
@@ -301,7 +302,8 @@ class Post(_View):
     def constant(self, array, name=""):
         """A constant of the array's elements; the same type and content give the same value."""
         handle = _capi.PostValueHandle()
-        self._call("qplan_post_constant", Tensor(as_array(array, "the constant")).struct, name.encode(), handle)
+        tensor = Tensor(as_array(array, "the constant")).struct
+        self._call("qplan_post_constant", tensor, c_text("the name of a constant", name), handle)
         return PostValue(self, handle.index)
 
     def call(self, op, *operands, name="", **attrs):
@@ -319,12 +321,12 @@ class Post(_View):
         results = (_capi.PostValueHandle * num_results)()
         self._call(
             "qplan_post_call",
-            op.encode(),
+            c_text("the name of an operator", op),
             c_operands,
             len(operands),
             c_attrs,
             len(attrs),
-            name.encode(),
+            c_text("the name of a node", name),
             results,
             num_results,
         )
@@ -338,4 +340,4 @@ class Post(_View):
 
     def why(self, text):
         """Why a rewrite fires, or why it does not: one line for the log or the near-miss report."""
-        self._call("qplan_post_why", text.encode())
+        self._call("qplan_post_why", c_text("the text of why()", text))

@@ -20,6 +20,7 @@ from . import _capi
 from ._callbacks import guarded
 from ._errors import whole
 from ._patterns import Pattern, any_value, commutative, constant, dominates, op, optional, param
+from ._texts import c_optional_text, c_text
 from ._views import Matches, Post, PostValue, Pre, PreNode, PreValue
 
 __all__ = [
@@ -54,7 +55,7 @@ class Rewrite:
         self._build = _capi.BuildFunction(self._call_build)
         self._c = _capi.UserRewrite(
             benefit=whole("benefit", benefit, -(2**31), 2**31 - 1),
-            name=name.encode(),
+            name=c_text("the name of a rewrite", name),
             pattern=pattern._handle,
             user=None,
             build=self._build,
@@ -96,8 +97,8 @@ class Pass:
         pointers = [ctypes.pointer(item._c) for item in self.rewrites]
         self._c = _capi.UserPass(
             num_rewrites=len(pointers),
-            name=name.encode(),
-            after=after.encode() if after is not None else None,
+            name=c_text("the name of a pass", name),
+            after=c_optional_text("after", after),
             rewrites=(ctypes.POINTER(_capi.UserRewrite) * len(pointers))(*pointers),
             run=self._run,
         )

@@ -50,8 +50,56 @@ class Check(unittest.TestCase):
                 qplan.check(path)
 
     def test_expectations_of_another_shape(self):
-        with self.assertRaisesRegex(qplan.Error, "expected output 0 is int8"):
+        with self.assertRaisesRegex(qplan.Error, "expected output 0 is int8") as raised:
             qplan.check(DIGITS, [digit_input(4)], [digit_output(4)[0]])
+        self.assertEqual(raised.exception.status_name, "QPLAN_SHAPE_MISMATCH")
+
+    def test_expectations_of_another_dtype(self):
+        with self.assertRaisesRegex(qplan.Error, "expected output 0 is uint8.*the plan's is .*int8") as raised:
+            qplan.check(DIGITS, [digit_input(4)], [digit_output(4).view(numpy.uint8)])
+        self.assertEqual(raised.exception.status_name, "QPLAN_DTYPE_MISMATCH")
+        masked = numpy.ma.masked_array(digit_output(4), digit_output(4) == digit_output(4).max())
+        with self.assertRaisesRegex(ValueError, "expected output 0 has masked elements"):
+            qplan.check(DIGITS, [digit_input(4)], [masked])
+
+    def test_outputs_may_be_scalars(self):
+        plan = qplan.pack(b"def @main(%x: Tensor[(4), float32]) { sum(%x, axis=[0]) }")
+        self.assertEqual(plan.outputs[0].shape, ())
+        self.assertTrue(qplan.check(plan))
+        values = [numpy.array([1, 2, 3, 4], numpy.float32)]
+        self.assertTrue(qplan.check(plan, values, [numpy.array(10, numpy.float32)]))
+        report = qplan.check(plan, values, [numpy.array(12, numpy.float32)], isas=["reference"], threads=[1])
+        self.assertEqual([(c.different, c.elements, c.largest) for c in report.comparisons], [(1, 1, 2.0)])
+
+    def test_lists_without_anything_to_compare_are_refused(self):
+        for options in ({"isas": []}, {"threads": ()}, {"isas": iter(())}):
+            with self.assertRaisesRegex(qplan.Error, "is empty, expected at least one"):
+                qplan.check(DIGITS, **options)
+        for options, text in (({"isas": "avx2"}, "isas is 'avx2', expected a list"), ({"threads": 2}, "threads is 2, expected a list")):
+            with self.assertRaisesRegex(qplan.Error, text):
+                qplan.check(DIGITS, **options)
+        with self.assertRaisesRegex(qplan.Error, "threads: a number is 0, expected a number from 1 to 1024"):
+            qplan.check(DIGITS, threads=[0])
+
+    def test_generators_are_compared_with_every_instruction_set(self):
+        report = qplan.check(DIGITS, isas=iter(["reference", "auto"]), threads=iter([numpy.int64(1), 2]))
+        found = [(c.isa, c.threads) for c in report.comparisons]
+        self.assertEqual(found, [("reference", 1), ("reference", 2), ("auto", 1), ("auto", 2)])
+
+    def test_options_that_would_do_nothing_are_refused(self):
+        for model in (DIGITS, qplan.pack(DIGITS)):
+            with self.assertRaisesRegex(TypeError, r"^qplan.check\(\) has no option 'isa'; did you mean 'isas'\?"):
+                qplan.check(model, isa="reference")
+        with self.assertRaisesRegex(qplan.Error, "^check: found 'fuse' with a plan, which is packed already"):
+            qplan.check(qplan.pack(DIGITS), fuse="off")
+        self.assertTrue(qplan.check(DIGITS, [digit_input(4)], [digit_output(4)], fuse="off"))
+
+    def test_a_missing_file_is_an_error_of_files(self):
+        with self.assertRaisesRegex(qplan.Error, "'none.tflite': No such file") as raised:
+            qplan.check("none.tflite")
+        self.assertEqual(raised.exception.status_name, "QPLAN_FILE_ERROR")
+        with self.assertRaises(TypeError):
+            qplan.check(7)
 
 
 class Explain(unittest.TestCase):

@@ -85,9 +85,15 @@ class Plan(unittest.TestCase):
 
     def test_refuses_damaged_plans(self):
         data = bytes(self.plan)
-        for size in (0, 10, 64, len(data) - 1):
-            with self.assertRaises(qplan.Error):
-                qplan.Plan(data[:size])
+        texts = {0: "0 bytes are fewer", 10: "10 bytes are fewer", 64: "", len(data) - 1: ""}
+        with tempfile.TemporaryDirectory(prefix="qplan_test_") as folder:
+            for size, text in texts.items():
+                path = pathlib.Path(folder) / "x.qplan"
+                path.write_bytes(data[:size])
+                for source in (data[:size], path):
+                    with self.assertRaisesRegex(qplan.Error, text) as caught:
+                        qplan.Plan(source)
+                    self.assertEqual(caught.exception.status_name, "QPLAN_PLAN_CORRUPT", size)
         flipped = bytearray(data)
         flipped[-1] ^= 1
         qplan.Plan(flipped)  # a weight: the structure is whole, and the digest is not asked for

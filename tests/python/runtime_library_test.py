@@ -30,6 +30,9 @@ calls = [
     lambda: qplan.import_text(sys.argv[4]),
     lambda: plan.inspect(),
     lambda: plan.disasm(),
+    lambda: plan.labels,
+    lambda: qplan.Session(plan).run(image, tensors=all),
+    lambda: qplan.passes.op("clip"),
     lambda: qplan.Driver("sim"),
 ]
 for call in calls:
@@ -55,9 +58,10 @@ class RuntimeLibrary(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertEqual(pathlib.Path(output).read_bytes(), (DIGITS_DATA / "digit8_output.bin").read_bytes())
             lines = done.stdout.splitlines()
-            self.assertEqual(len(lines), 6, done.stdout)
+            self.assertEqual(len(lines), 9, done.stdout)
             for line in lines:
                 self.assertRegex(line, r"is the runtime alone and lacks qplan_\w+: .*QPLAN_MODEL_UNSUPPORTED")
+                self.assertIn("Plan.labels, run(tensors=...) and simulator", line)
 
     def test_what_it_lacks_is_what_the_packers_headers_declare(self):
         declared = set()
