@@ -9,6 +9,7 @@ of such a one. A program of torch.export is packed, too, quantised by PT2E or no
 qplan.pack("model.pt2") of torch.export.save, qplan.pack("model.pt", input_types=...) of torch.jit.save.
 """
 
+import contextlib
 import io
 import warnings
 
@@ -73,12 +74,25 @@ def _freeze(module, examples):
     if not isinstance(module, torch.jit.ScriptModule):
         # Shapes, scales and zero points are fixed in any case, so that a trace loses nothing that a plan could keep,
         # whatever its warnings say.
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), _evaluating(module), warnings.catch_warnings():
             warnings.simplefilter("ignore", torch.jit.TracerWarning)
-            module = torch.jit.trace(module.eval(), examples, check_trace=False)
+            module = torch.jit.trace(module, examples, check_trace=False)
     if not hasattr(module, "training"):  # freezing takes the attribute away
         return module
-    return torch.jit.freeze(module.eval())
+    with _evaluating(module):
+        return torch.jit.freeze(module)
+
+
+@contextlib.contextmanager
+def _evaluating(module):
+    """The module in eval mode. It is the caller's: each part of it gets its own mode back."""
+    modes = [(part, part.training) for part in module.modules() if hasattr(part, "training")]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _dtype(name, value):

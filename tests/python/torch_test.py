@@ -131,6 +131,33 @@ class TorchTest(unittest.TestCase):
             (found,) = session.run(self.example.numpy())
             numpy.testing.assert_allclose(found, module(self.example).numpy(), rtol=1e-5, atol=1e-6)
 
+    def test_the_callers_module_keeps_its_mode(self):
+        class Failing(torch.nn.Module):
+            def forward(self, x):
+                raise ValueError("no forward")
+
+        def net(*more):
+            layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Dropout(0.5), torch.nn.ReLU(), *more).train()
+            layers[0].eval()  # as somebody would freeze a part
+            return layers
+
+        modes = lambda module: [part.training for part in module.modules()]
+        plain, scripted, failing = net(), torch.jit.script(net()), net(Failing())
+        for module in (plain, scripted, failing):
+            before = modes(module)
+            self.assertIn(True, before)
+            self.assertIn(False, before)
+            if module is failing:
+                with self.assertRaisesRegex(ValueError, "no forward"):
+                    qplan.torch.pack(module, self.example)
+            else:
+                plan = qplan.torch.pack(module, self.example)
+                self.assertNotIn("drop", plan.disasm())
+            self.assertEqual(modes(module), before)
+        plain.eval()
+        qplan.torch.pack(plain, self.example)
+        self.assertEqual(set(modes(plain)), {False})
+
     def test_operators_that_are_not_imported_are_named(self):
         class Cumulative(torch.nn.Module):
             def forward(self, x):
