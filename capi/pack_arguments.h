@@ -22,6 +22,7 @@
 #include "src/packer/passes/pass.h"
 #include "src/packer/pattern/pattern.h"
 #include "src/packer/pipeline/pipeline.h"
+#include "src/runtime/structs.h"
 
 // ---- the objects of the handles that callbacks of a qplan_user_pass get ----
 
@@ -123,11 +124,11 @@ qplan_attr write_attr(const qplan_pre& pre, const std::string& name, const ir::A
 // Texts and data of value belong to the function.
 qplan_value_info value_info(const ir::Function& function, ir::ValueId value);
 
-// Copies the struct as far as the caller's struct_size reaches.
+// Copies the struct as far as the caller's struct_size reaches. PackError where that is nowhere.
 template <typename Info>
-qplan_status copy_info(Info whole, Info* info) {
-  whole.struct_size = info->struct_size;
-  std::memcpy(info, &whole, std::min<size_t>(info->struct_size, sizeof(Info)));
+qplan_status copy_info(const Info& whole, Info* info) {
+  if (!fill_fields(whole, info))
+    refuse_argument("info has no struct_size; set it to the size of the struct before the call");
   return QPLAN_OK;
 }
 

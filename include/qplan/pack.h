@@ -356,7 +356,7 @@ typedef struct qplan_node_info {
   const char* callee; /* that function, else "" */
   const char* name;   /* of the source model, may be "" */
 } qplan_node_info;
-/* Info structs: set struct_size before the call. */
+/* Info structs: set struct_size before the call, QPLAN_INVALID_ARGUMENT without. */
 QPLAN_API qplan_status qplan_pre_function_info(const qplan_pre* pre, qplan_function_info* info);
 QPLAN_API qplan_status qplan_pre_param(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);
 QPLAN_API qplan_status qplan_pre_output(const qplan_pre* pre, uint32_t index, qplan_pre_value* value);

@@ -62,12 +62,18 @@ TEST_F(LinkC, LargerEntriesAreReadByTheirSize) {
 }
 
 TEST_F(LinkC, SmallerEntriesHaveZerosForWhatTheyLack) {
-  std::vector<uint8_t> entries(2 * offsetof(qplan_linked_plan, name));
-  for (qplan_linked_plan& plan : std::vector<qplan_linked_plan>{entries_[0].plan, entries_[1].plan}) {
-    plan.struct_size = offsetof(qplan_linked_plan, name);
-    std::memcpy(entries.data(), &plan, plan.struct_size);
-  }
-  EXPECT_EQ(link(entries.data()), "link: plan 0: name is NULL");
+  // The first entry is whole, so that the error is of the second, which the first one's size leads to.
+  constexpr size_t kSmall = offsetof(qplan_linked_plan, name);
+  std::vector<uint8_t> entries(sizeof(Entry) + kSmall);
+  std::memcpy(entries.data(), entries_.data(), sizeof(Entry));
+  second().struct_size = kSmall;
+  std::memcpy(entries.data() + sizeof(Entry), &second(), kSmall);
+  EXPECT_EQ(link(entries.data()), "link: plan 1: name is NULL");
+  // The other way round, what follows the small entry is no name of it.
+  std::vector<uint8_t> swapped(kSmall + sizeof(Entry));
+  std::memcpy(swapped.data(), entries.data() + sizeof(Entry), kSmall);
+  std::memcpy(swapped.data() + kSmall, entries.data(), sizeof(Entry));
+  EXPECT_EQ(link(swapped.data()), "link: plan 0: name is NULL");
 }
 
 TEST_F(LinkC, SizesThatDoNotKeepTheAlignmentAreRefused) {

@@ -484,6 +484,60 @@ TEST(UserPassC, MissingPartsAreRefused) {
   EXPECT_EQ(refusal(&pass), "user rewrite 'r' has no function build");
 }
 
+TEST(UserPassC, InfosWithoutASizeAreRefused) {
+  struct Seen {
+    std::vector<qplan_status> statuses;
+    std::vector<std::string> texts;
+  } seen;
+  const auto run = [](void* user, const qplan_pre* pre, qplan_post* post) -> qplan_status {
+    auto& seen = *static_cast<Seen*>(user);
+    const auto note = [&](qplan_status status) {
+      seen.statuses.push_back(status);
+      seen.texts.emplace_back(qplan_pre_error(pre));
+    };
+    qplan_pre_value x = {};
+    qplan_post_value new_x = {};
+    EXPECT_EQ(qplan_pre_param(pre, 0, &x), QPLAN_OK);
+    EXPECT_EQ(qplan_post_value_of(post, x, &new_x), QPLAN_OK);
+    for (const uint32_t size : {0u, 4u}) {  // nothing, and what holds the size alone
+      qplan_function_info function = {};
+      qplan_value_info value = {};
+      qplan_node_info node = {};
+      function.struct_size = value.struct_size = node.struct_size = size;
+      note(qplan_pre_function_info(pre, &function));
+      note(qplan_pre_value_info(pre, x, &value));
+      note(qplan_pre_node_info(pre, {0}, &node));
+      note(qplan_post_value_info(post, new_x, &value));
+    }
+    qplan_function_info two_fields = {};
+    two_fields.struct_size = 8;
+    EXPECT_EQ(qplan_pre_function_info(pre, &two_fields), QPLAN_OK);
+    EXPECT_EQ(two_fields.num_params, 1u);
+    EXPECT_EQ(two_fields.num_outputs, 0u) << "it is beyond the caller's struct";
+    EXPECT_EQ(two_fields.struct_size, 8u);
+    return QPLAN_OK;
+  };
+  qplan_user_pass pass = {};
+  pass.struct_size = sizeof(pass);
+  pass.name = "mine";
+  pass.user = &seen;
+  pass.run = run;
+  const qplan_user_pass* const passes[] = {&pass};
+  qplan_pack_options options = {};
+  options.struct_size = sizeof(options);
+  options.passes = passes;
+  options.num_passes = 1;
+  const std::string model = std::string("def @main(%x: Tensor[(1, 4), int8]) {\n") + kClip + "}\n";
+  std::string plan;
+  ASSERT_EQ(qplan_pack_bytes(model.data(), model.size(), "m", &options, append, &plan, nullptr), QPLAN_OK);
+  ASSERT_GE(seen.statuses.size(), 8u);
+  for (size_t i = 0; i < seen.statuses.size(); ++i) {
+    EXPECT_EQ(seen.statuses[i], QPLAN_INVALID_ARGUMENT) << i;
+    EXPECT_EQ(seen.texts[i], "info has no struct_size; set it to the size of the struct before the call")
+        << i;
+  }
+}
+
 // ---- the same plan as the built-in pass ----
 template <typename T>
 PostValue quantized(const Pre& pre, Post& post, const Matches& m) {
