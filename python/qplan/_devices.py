@@ -8,12 +8,14 @@ import weakref
 import numpy
 
 from . import _capi
+from ._copying import NotCopied
 from ._errors import Error, check, whole
 from ._library import library
 from ._tensor import dl_dtype
+from ._texts import c_path, c_text
 
 
-class Driver:
+class Driver(NotCopied):
     """A driver: "sim", the simulator of VTA, or the path of a driver's shared library."""
 
     def __init__(self, library_path="sim"):
@@ -26,7 +28,7 @@ class Driver:
             return
         handle = ctypes.c_void_p()
         error = _capi.Error()
-        check(lib.qplan_host_driver_load(os.fsencode(library_path), self._driver, handle, error), error)
+        check(lib.qplan_host_driver_load(c_path("library_path", library_path), self._driver, handle, error), error)
         # Devices hold on to their driver, so that none is left open when the library goes.
         self._finalizer = weakref.finalize(self, _in_this_process, os.getpid(), lib.qplan_host_driver_unload, handle)
 
@@ -38,7 +40,7 @@ class Driver:
         return Device(self, target, options, index)
 
 
-class Device:
+class Device(NotCopied):
     """An open device, for Session(devices=[...]). close(), the with block or the garbage collector closes it; sessions
     keep those that they use open."""
 
@@ -46,6 +48,7 @@ class Device:
         lib = library()
         clock = ctypes.cast(lib.qplan_host_now_ns, ctypes.c_void_p)
         self.target = target
+        self._target_text = c_text("target", target)
         self._driver = driver
         self.is_simulated = driver.is_simulated
         self._platform = _capi.Platform(now_ns=clock)
@@ -54,7 +57,7 @@ class Device:
         error = _capi.Error()
         check(
             lib.qplan_host_device_open(
-                driver._driver, whole("index", index, 0, 2**32 - 1), options.encode(), ctypes.byref(self._platform), ctypes.byref(self._device), error
+                driver._driver, whole("index", index, 0, 2**32 - 1), c_text("options", options), ctypes.byref(self._platform), ctypes.byref(self._device), error
             ),
             error,
         )
@@ -72,7 +75,7 @@ class Device:
         if not self._finalizer.alive:
             raise Error(_capi.INVALID_STATE, "the device is closed")
         return _capi.NpuDeviceConfig(
-            target=self.target.encode(),
+            target=self._target_text,
             driver=self._device.driver,
             device=self._device.device,
             status=self._device.status,
@@ -103,7 +106,7 @@ def _in_this_process(process, function, argument, *_kept_alive):
         function(argument)
 
 
-class Buffer:
+class Buffer(NotCopied):
     """A tensor in memory that a session's device and the CPU both reach: Session.buffer() makes them.
 
     Bound as an input or output (Session.bind) it spares the copies between the application and the session, and where

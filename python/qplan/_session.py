@@ -21,6 +21,7 @@ from ._session_memory import Memory
 from ._session_run import Running
 from ._step_times import Collector, StepTime
 from ._tensor import Tensor, refuse_mask
+from ._texts import c_text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +53,7 @@ def available_isas() -> List[str]:
 
 def _parse_isa(name):
     isa = ctypes.c_uint32()
-    if library().qplan_isa_from_name(str(name).encode(), isa) < 0:
+    if library().qplan_isa_from_name(c_text("isa", name), isa) < 0:
         known = ", ".join(available_isas())
         raise Error(_capi.INVALID_ARGUMENT, f"unknown instruction set '{name}'; this machine has auto, {known}")
     if isa.value != _capi.ISA_AUTO and not library().qplan_isa_available(isa):

@@ -44,6 +44,12 @@ class Nul(unittest.TestCase):
         self.refused(qplan.pack, DIGITS, input_types={"x\0": (1,)})
         self.refused(qplan.pack, DIGITS, bindings={"x\0": numpy.zeros(1, numpy.int8)})
 
+    def test_in_what_sessions_and_devices_take_is_refused(self):
+        self.refused(qplan.Session, qplan.pack(DIGITS), isa="auto\0x")
+        self.refused(qplan.Driver, "sim.so\0x")
+        self.refused(qplan.Driver().open, "vta\0x")
+        self.refused(qplan.Driver().open, options="sram=quarter\0x")
+
     def test_in_patterns_and_passes_is_refused(self):
         build = lambda pre, post, matches: None
         self.refused(op, "clip\0x")

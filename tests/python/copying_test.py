@@ -40,6 +40,14 @@ class Copies(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, "a Session cannot be copied: .*make a new one"):
                     make(session)
 
+    def test_of_drivers_devices_and_buffers_are_refused(self):
+        driver = qplan.Driver()
+        with qplan.Session(qplan.pack(DIGITS, target="vta, cpu", cost_gate=False), devices=[driver.open()]) as session:
+            for owner in (driver, driver.open(), session.buffer((4,), numpy.int8)):
+                for make in (*COPIES, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, f"a {type(owner).__name__} "):
+                        make(owner)
+
     def test_of_what_a_callback_sees_end_with_the_callback(self):
         kept = []
 
