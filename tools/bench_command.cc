@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -203,6 +204,7 @@ void add_bench_command(CLI::App& app) {
       ->add_option("--runs", options->runs,
                    "Runs that are measured (default: at least 30, for at least half a second)")
       ->type_name("N")
+      ->transform(whole_number())
       ->check([](const std::string& text) {
         uint32_t value = 0;
         if (CLI::detail::lexical_cast(text, value) && value >= 1) return std::string();
@@ -210,6 +212,7 @@ void add_bench_command(CLI::App& app) {
       });
   command->add_option("--warmup", options->warm_up, "Runs before those that are measured (default 5)")
       ->type_name("N")
+      ->transform(whole_number())
       ->check(CLI::Range(0, 1000000).description(""));
   command->add_option("--input", options->inputs, "Inputs as those of `qplan run`, in place of random ones")
       ->type_name("FILE");

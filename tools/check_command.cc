@@ -2,6 +2,7 @@
 // something else computes (check.h), or what it computed when it was packed.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -152,9 +154,41 @@ void check_self(const PlanFile& plan, const std::string& verified, const CheckOp
   if (!fault.empty()) throw ExitStatus{kExitDifferent};
 }
 
+// Whether one of the folders is the other, or within it.
+bool share_a_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const std::filesystem::path paths[] = {std::filesystem::weakly_canonical(a + "/", error),
+                                         std::filesystem::weakly_canonical(b + "/", error)};
+  const auto [first, second] =
+      std::mismatch(paths[0].begin(), paths[0].end(), paths[1].begin(), paths[1].end());
+  // The canonical path of a folder may end with an empty part.
+  return first == paths[0].end() || second == paths[1].end() || first->empty() || second->empty();
+}
+
+// What --reproduce writes has the names that --expect reads.
+void check_reproduce(const CheckOptions& options) {
+  if (options.reproduce.empty()) return;
+  check_output_directory(options.reproduce);
+  for (const std::string& folder : options.expect) {
+    if (!share_a_folder(folder, options.reproduce)) continue;
+    throw Failure("--reproduce '" + options.reproduce + "' and --expect '" + folder +
+                  "' would mix their files; give another folder");
+  }
+  std::vector<NamedFile> inputs = {{"PLAN", options.model.model}};
+  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
+  for (const std::string& against : options.against) inputs.push_back({"--against", against});
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options.reproduce, error)) {
+    const std::string name = entry.path().filename().string();
+    for (const char* begin : {"input", "output", "plan", "step"}) {
+      if (name.starts_with(begin)) check_outputs({{"--reproduce", entry.path().string()}}, inputs);
+    }
+  }
+}
+
 void run(const CheckOptions& options) {
   parse_isa(options.session.isa);
-  if (!options.reproduce.empty()) check_output_directory(options.reproduce);
+  check_reproduce(options);
   driver_options(options.session.npu);
   if (options.self && options.compares())
     throw UsageError("--self compares with nothing else: leave out --expect and --against");
@@ -219,12 +253,14 @@ void add_check_command(CLI::App& app) {
       ->add_option("--random", options->seeds,
                    "How many random inputs are tried where no others are given (default 1)")
       ->type_name("N")
+      ->transform(whole_number())
       ->check(CLI::Range(1, 100000).description(""));
   command
       ->add_option("--tolerance", options->tolerance,
                    "Differences of so many steps do not count (default 0): steps of integers, of floats the "
                    "floats that lie between")
-      ->type_name("STEPS");
+      ->type_name("STEPS")
+      ->transform(whole_number());
   command
       ->add_option(
           "--reproduce", options->reproduce,

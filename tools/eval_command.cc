@@ -18,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -99,6 +100,9 @@ std::map<std::string, int64_t> read_classes(const std::string& path, const char*
             where + "'" + word + "' is no number" +
             (names.empty() ? "; --names FILE says which class has which name" : " and not in --names"));
       }
+      if (std::find(at + 1, names.end(), word) != names.end()) {
+        throw Failure(where + "'" + word + "' is the name of two classes in --names; give the number of one");
+      }
       value = at - names.begin();
     }
     if (!classes.emplace(lines[i][0], value).second)
@@ -117,12 +121,20 @@ std::vector<Sample> find_samples(const std::string& directory) {
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error))
     throw Failure("--images '" + directory + "': is not a directory");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory, error)) {
-    if (!entry.is_regular_file(error) || !is_input_file(entry.path())) continue;
-    Sample sample;
-    sample.file = entry.path().lexically_relative(directory).generic_string();
-    samples.push_back(std::move(sample));
+  std::string reading = directory;  // the folder or the file at hand
+  std::filesystem::recursive_directory_iterator at(directory, error), end;
+  while (!error && at != end) {
+    const std::filesystem::directory_entry& entry = *at;
+    reading = entry.path().string();
+    if (entry.is_regular_file(error) && is_input_file(entry.path())) {
+      Sample sample;
+      sample.file = entry.path().lexically_relative(directory).generic_string();
+      samples.push_back(std::move(sample));
+    }
+    error.clear();  // of a link that leads nowhere
+    at.increment(error);
   }
+  if (error) throw Failure("--images '" + reading + "': cannot be read: " + error.message());
   std::ranges::sort(samples, {}, &Sample::file);
   if (samples.empty()) {
     throw Failure("--images '" + directory +
@@ -179,6 +191,7 @@ class Classifier {
   std::vector<Score> best(const std::string& file, uint32_t count) {
     std::vector<uint8_t> input =
         load_input(file, inputs_[0], describe(QPLAN_INPUT, 0, inputs_[0]), normalisation_);
+    session_.reset_state();  // each picture is a sequence of its own
     session_.write(0, packed_tensor(inputs_[0], input.data()));
     session_.invoke();
     const qplan_tensor_info& info = outputs_[options_.output];
@@ -338,6 +351,10 @@ void run(const EvalOptions& options) {
     throw UsageError("nothing to compare the answers with; expected --labels CSV, --against, or both");
   const std::vector<std::string> names = read_names(options.names);
   std::vector<Sample> samples = find_samples(options.images);
+  std::vector<NamedFile> pictures;
+  for (const Sample& sample : samples)
+    pictures.push_back({"a file of --images", options.images + "/" + sample.file});
+  check_outputs({{"--csv", options.csv}}, pictures);
   if (!options.labels.empty())
     assign(read_classes(options.labels, "--labels", names, options.offset), "--labels", &samples,
            &Sample::label);
@@ -397,7 +414,8 @@ void add_eval_command(CLI::App& app) {
   command
       ->add_option("--label-offset", options->offset,
                    "Added to the numbers of --labels: 1 where the network has a background class (default 0)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{-1000000}, int64_t{1000000}).description(""));
   command->add_option("--names", options->names, "Names of the classes, one a line")->type_name("FILE");
   command
       ->add_option(
@@ -405,12 +423,16 @@ void add_eval_command(CLI::App& app) {
           "Compare each answer with that of another plan or model, or of lines \"file,answer\" (a file that "
           "ends with .csv)")
       ->type_name("FILE");
-  command->add_option("--output", options->output, "Which output has the scores (default 0)")->type_name("N");
+  command->add_option("--output", options->output, "Which output has the scores (default 0)")
+      ->type_name("N")
+      ->transform(whole_number());
   command->add_option("--top", options->top, "Count an answer among the best K as right, too (default 5)")
       ->type_name("K")
+      ->transform(whole_number())
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   command->add_option("--worst", options->worst, "How many kinds of mistakes are printed (default 10)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(whole_number());
   command->add_option("--mean", options->mean, "As for `qplan run`")->type_name("M");
   command->add_option("--std", options->std, "As for `qplan run`")->type_name("S");
   command->add_option("--csv", options->csv, "Write a line for each picture, with its answer")

@@ -7,6 +7,7 @@
 #include "qplan/pack.h"
 #include "src/base/listing.h"
 #include "tools/command.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -74,6 +75,7 @@ void add_npu_options(CLI::App& command, NpuOptions& options) {
                   "the job's "
                   "estimate if that is more, at most ten minutes; 60000 on the simulator)")
       ->type_name("MS")
+      ->transform(whole_number())
       ->check([](const std::string& text) {
         uint32_t value = 0;
         if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxTimeoutMs)

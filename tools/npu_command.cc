@@ -18,6 +18,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -297,7 +298,8 @@ void add_disasm(CLI::App& npu) {
   CLI::App* command = npu.add_subcommand("disasm", "List the programs of a plan's NPU regions");
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   command->add_option("--region", options->region, "Only this one, from 0 in the order of the steps")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(whole_number());
   command
       ->add_option(
           "--driver", options->npu.driver,

@@ -15,6 +15,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/number_option.h"
 #include "tools/tensor.h"
 
 namespace qplan::tools {
@@ -245,7 +246,8 @@ void add_npu_info_command(CLI::App& npu) {
   CLI::App* command = npu.add_subcommand("info", "Show what a driver's device can do");
   add_driver_options(*command, options->npu);
   command->add_option("--device", options->index, "Which of the driver's devices (default 0)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(whole_number());
   command->add_flag("--json", options->json, "As JSON");
   command->footer(
       "Examples:\n"

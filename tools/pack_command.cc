@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -151,6 +152,7 @@ void add_pack_command(CLI::App& app) {
       ->add_option("--tuning-threads", options->tuning_threads,
                    "Use the measurements made with so many threads (default 1)")
       ->type_name("N")
+      ->transform(whole_number())
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   CLI::Option* fuse = add_fuse_option(*command, options->fuse);
   CLI::Option* max_ram =
@@ -176,6 +178,7 @@ void add_pack_command(CLI::App& app) {
           "qplan_session_self_check and Python's session.self_check() compare them and name the step "
           "that is wrong")
       ->type_name("N")
+      ->transform(whole_number())
       ->check(CLI::Range(uint32_t{1}, uint32_t{64}).description(""));
   command->footer(
       "The same model and options give the same bytes, on every machine.\n"

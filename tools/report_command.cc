@@ -12,6 +12,7 @@
 #include "tools/embedded.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -62,6 +63,7 @@ void add_report_command(CLI::App& app) {
                    "Measure the steps in so many runs, or as many as 10 seconds allow (default 30); 0: run "
                    "nothing and estimate their times from MACs and bytes")
       ->type_name("N")
+      ->transform(whole_number())
       ->check(CLI::Range(0, 1000000).description(""));
   command
       ->add_option("--input", options->report.inputs,

@@ -12,6 +12,7 @@
 #include "tools/files.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 #include "tools/session.h"
 #include "tools/tensor.h"
@@ -354,7 +355,8 @@ void add_run_command(CLI::App& app) {
       ->type_name("FILE");
   CLI::Option* top =
       command->add_option("--top", options->top, "How many of the best values are printed (default 5)")
-          ->type_name("K");
+          ->type_name("K")
+          ->transform(whole_number());
   command
       ->add_option(
           "--mean", options->mean,

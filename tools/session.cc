@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/command.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -30,6 +31,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   const CLI::Option* threads =
       command.add_option("--threads", options.threads, "Threads that work on one inference (default 1)")
           ->type_name("N")
+          ->transform(whole_number())
           ->check([](const std::string& text) {
             uint32_t value = 0;
             if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMaxThreads)
@@ -112,12 +114,7 @@ void add_max_work_option(CLI::App& command, uint64_t& max_work) {
                   "Refuse a plan that computes more than so many elementary operations in one inference, as "
                   "`qplan inspect` counts them (default 0: no limit)")
       ->type_name("N")
-      ->check([](const std::string& text) {
-        uint64_t value = 0;
-        if (text.find('-') == std::string::npos && CLI::detail::lexical_cast(text, value))
-          return std::string();
-        return "'" + text + "' is not a number of operations, expected 0 or more";
-      });
+      ->transform(whole_number());
 }
 
 std::string known_isas(bool available, const std::string& between) {
@@ -229,6 +226,8 @@ void Session::read(uint32_t output, const DLTensor& tensor) {
   check_call(qplan_session_read(session_, output, &tensor));
 }
 void Session::invoke() { check_call(qplan_session_invoke(session_)); }
+
+void Session::reset_state() { check_call(qplan_session_reset_state(session_)); }
 
 void Session::close() {
   session_ = nullptr;

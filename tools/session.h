@@ -66,6 +66,8 @@ class Session {
   void write(uint32_t input, const DLTensor& tensor);
   void read(uint32_t output, const DLTensor& tensor);
   void invoke();
+  // States as in a new session.
+  void reset_state();
   [[nodiscard]] qplan_session_info info() const;
   [[nodiscard]] qplan_event step(uint32_t index) const;
   [[nodiscard]] qplan_session* get() const { return session_; }

@@ -416,7 +416,12 @@ void add_tune_command(CLI::App& app) {
       ->add_option("--budget", options->budget_s,
                    "Seconds that the measurements take (default 20); each schedule is measured at least once")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 1e6).description(""));
+      ->check([](const std::string& text) {
+        double seconds = 0;
+        // Not CLI::Range, which NaN is in.
+        if (CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 1e6) return std::string();
+        return "'" + text + "' is not a number of seconds from 0 to 1000000";
+      });
   command->footer(
       "MODEL may be a plan; options about models then do not matter. Outputs are the same bits with every "
       "schedule.\n"

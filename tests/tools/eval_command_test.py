@@ -65,6 +65,33 @@ class Eval(CommandTest):
         self.assertEqual({name: int(row["answer"]) for name, row in rows.items()}, self.answers)
         self.assertEqual({name: int(row["answer_of_other"]) for name, row in rows.items()}, answers)
 
+    def test_states_begin_anew_with_each_file(self):
+        # kept = kept + x: the largest of the first picture would stay the largest.
+        model = self.file("kept.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4), int8], %s: Tensor[(1, 4), int8], states=[[1, 1]], state_bytes=[[0, 0, 0, 0]]) {
+  %0 = qnn.add(%s, %x, 1f, 0, 1f, 0, 1f, 0);
+  (%0, %0)
+}
+""")
+        folder = self.folder / "sequences"
+        folder.mkdir()
+        (folder / "a.bin").write_bytes(bytes([100, 0, 0, 0]))
+        (folder / "b.bin").write_bytes(bytes([0, 0, 7, 0]))
+        labels = self.file("labels.csv", b"a.bin,0\nb.bin,2\n")
+        plan = self.folder / "kept.qplan"
+        self.succeed("pack", model, "-o", plan)
+        result = self.succeed_json("eval", plan, "--images", folder, "--labels", labels, "--against", plan, "--json")
+        self.assertEqual((result["right"], result["agreement"]), (2, 1))
+
+    def test_a_name_of_two_classes_is_refused(self):
+        names = self.file("names.txt", b"crane\n" + b"x\n" * 8 + b"crane\n")
+        folder = self.folder / "cranes"
+        folder.mkdir()
+        (folder / "a.bin").write_bytes(self.digit_input(3).read_bytes())
+        labels = self.file("labels.csv", b"file,class\na.bin,crane\n")
+        self.refused(1, ["line 2: 'crane' is the name of two classes in --names"], "eval", self.plan, "--images", folder, "--labels",
+                     labels, "--names", names)
+
     def test_errors(self):
         images = ("--images", self.images)
         self.refused(2, ["--labels CSV, --against"], "eval", self.plan, *images)

@@ -66,6 +66,24 @@ class Inputs(CommandTest):
                      self.folder / "jobs")
         self.assertTrue(data.exists())
 
+    def test_eval_keeps_its_pictures(self):
+        (self.folder / "pictures").mkdir()
+        picture = self.file("pictures/3.bin", self.digit_input(3).read_bytes())
+        labels = self.file("labels.csv", b"3.bin,3\n")
+        self.keep(picture, ["--csv", "--images"], "eval", self.plan, "--images", self.folder / "pictures", "--labels", labels,
+                  "--csv", picture)
+
+    def test_check_keeps_inputs_and_expected_outputs(self):
+        (self.folder / "golden").mkdir()
+        data = self.file("golden/input0.bin", self.digit_input(3).read_bytes())
+        self.file("golden/output0.bin", bytes(10))
+        golden = self.folder / "golden"
+        self.keep(data, ["--reproduce", "--input"], "check", self.plan, "--against", self.plan, "--input", data, "--reproduce",
+                  golden)
+        for folder in (golden, self.folder, golden / "new"):
+            self.refused(1, ["--reproduce", "--expect", "would mix their files"], "check", self.plan, "--expect", golden,
+                         "--reproduce", folder)
+
     def test_emit_c_and_link_keep_their_plans(self):
         # The name that a file of the C gets.
         another = self.file("another.qplan", self.plan.read_bytes())

@@ -19,6 +19,16 @@ from support import (
 
 
 class Run(CommandTest):
+    def test_numbers_are_decimal_digits(self):
+        run = ("run", self.plan, "--input", self.digit_input(3))
+        for option in ("--threads", "--max-work", "--top"):
+            for text in ("", "-1", "+1", "0x10", "1.5", "18446744073709551616"):
+                self.refused(2, [f"{option}: '{text}' is not a whole number from 0"], *run, option, text)
+        self.assertIn("10 threads", self.succeed("bench", self.plan, "--runs", "1", "--threads", "010"))
+        self.refused(2, ["--tolerance: '-1' is not"], "check", self.plan, "--expect", self.folder, "--tolerance", "-1")
+        self.refused(2, ["--budget: 'nan' is not a number of seconds"], "tune", self.plan, "--log", self.folder / "l", "--budget",
+                     "nan")
+
     def test_max_work_refuses_what_computes_more(self):
         inspected = self.succeed_json("inspect", self.plan, "--json")
         work = inspected["functions"][0]["work"]
@@ -28,7 +38,7 @@ class Run(CommandTest):
         arguments = ("run", self.plan, "--input", self.digit_input(3))
         self.succeed(*arguments, "--max-work", work)
         self.refused(1, [f"beyond max_work {work - 1}", "(step "], *arguments, "--max-work", work - 1)
-        self.refused(2, ["--max-work: '-1' is not a number of operations"], *arguments, "--max-work", "-1")
+        self.refused(2, ["--max-work: '-1' is not a whole number from 0"], *arguments, "--max-work", "-1")
         self.succeed("check", self.plan, "--max-work", work)
         self.refused(1, [f"beyond max_work {work - 1}"], "check", self.plan, "--max-work", work - 1)
 
