@@ -85,7 +85,7 @@ extern const uint32_t qplan_firmware_kernels_3;
 
 /* ---- inputs and outputs as floats, with the scale and the zero point that the model's header states ---- */
 /* value / scale, rounded half away from zero, plus the zero point, clamped to [low, high]; the zero point for
- * what is not a number. scale: above 0. */
+ * what is not a number. scale: above 0. For ranges of 8 and 16 bits: quotients from 65536 on are `high`. */
 static inline int32_t qplan_quantize_value(float value, float scale, int32_t zero_point, int32_t low,
                                            int32_t high) {
   const float at = value / scale;

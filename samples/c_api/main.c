@@ -1,7 +1,9 @@
 /* Runs a plan once, with the runtime's C API alone: no host adapters, no hidden allocation. C99.
  *
  * usage: qplan_c_api PLAN INPUT_FILE... [-o OUTPUT_FILE]
- * One raw little-endian file per input of the model. Prints the best value of each output; -o writes the first output. */
+ * One raw little-endian file per input of the model. Prints the best value of each output; -o writes the
+ * first output. */
+#include <math.h>
 #include <qplan/qplan.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,18 +40,23 @@ static int fail(const char* what, const qplan_error* error) {
   return 1;
 }
 
-/* The i-th element as a real number; a program for one model would know its dtype. */
+/* The i-th element as a real number; NaN for dtypes that this sample does not know. A program for one model
+ * would know its dtype. */
 static double real_value(const qplan_tensor_info* info, const void* bytes, uint64_t i) {
-  double value = 0;
+  double value = NAN;
   if (info->dtype.code == kDLFloat && info->dtype.bits == 32) return ((const float*)bytes)[i];
   if (info->dtype.code == kDLInt && info->dtype.bits == 8) value = ((const int8_t*)bytes)[i];
-  if (info->dtype.code == kDLUInt && info->dtype.bits == 8) value = ((const uint8_t*)bytes)[i];
+  if ((info->dtype.code == kDLUInt || info->dtype.code == 6 /* bool, in newer DLPack */) &&
+      info->dtype.bits == 8)
+    value = ((const uint8_t*)bytes)[i];
+  if (info->dtype.code == kDLInt && info->dtype.bits == 16) value = ((const int16_t*)bytes)[i];
   if (info->dtype.code == kDLInt && info->dtype.bits == 32) value = ((const int32_t*)bytes)[i];
   if (info->dtype.code == kDLInt && info->dtype.bits == 64) value = (double)((const int64_t*)bytes)[i];
   return info->num_scales == 1 ? (double)info->scales[0] * (value - info->zero_points[0]) : value;
 }
 
-static int print_output(qplan_session* session, const qplan_plan* plan, uint32_t index, const char* output_path) {
+static int print_output(qplan_session* session, const qplan_plan* plan, uint32_t index,
+                        const char* output_path) {
   qplan_tensor_info info;
   DLTensor view;
   uint64_t count = 1;
@@ -100,7 +107,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   qplan_plan plan;
-  if (qplan_plan_open(&plan, plan_bytes, plan_size, QPLAN_PLAN_DIGEST, &error) < 0) return fail(argv[1], &error);
+  if (qplan_plan_open(&plan, plan_bytes, plan_size, QPLAN_PLAN_DIGEST, &error) < 0)
+    return fail(argv[1], &error);
   const uint32_t num_inputs = qplan_plan_io_count(&plan, NULL, QPLAN_INPUT);
   const uint32_t num_outputs = qplan_plan_io_count(&plan, NULL, QPLAN_OUTPUT);
   if ((uint32_t)(argc - 2) != num_inputs) {
@@ -118,7 +126,8 @@ int main(int argc, char** argv) {
   qplan_memory memories[MAX_BANKS];
   void* blocks[MAX_BANKS];
   uint32_t num_banks = MAX_BANKS;
-  if (qplan_session_memory_needs(&plan, &config, needs, &num_banks, &error) < 0) return fail("memory", &error);
+  if (qplan_session_memory_needs(&plan, &config, needs, &num_banks, &error) < 0)
+    return fail("memory", &error);
   for (uint32_t i = 0; i < num_banks; ++i) {
     memories[i].size = (size_t)needs[i].size;
     memories[i].base = allocate(memories[i].size, needs[i].alignment, &blocks[i]);
@@ -130,7 +139,8 @@ int main(int argc, char** argv) {
   }
 
   qplan_session* session;
-  if (qplan_session_init(&plan, &config, memories, num_banks, &session, &error) < 0) return fail("init", &error);
+  if (qplan_session_init(&plan, &config, memories, num_banks, &session, &error) < 0)
+    return fail("init", &error);
 
   for (uint32_t i = 0; i < num_inputs; ++i) {
     qplan_tensor_info info;

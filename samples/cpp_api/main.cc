@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <numeric>
@@ -20,6 +21,10 @@ int main(int argc, char** argv) {
     qplan::Session session(qplan::Plan::map(argv[1]), options);
 
     std::ifstream file(argv[2], std::ios::binary);
+    if (!file) {
+      std::fprintf(stderr, "'%s': cannot be opened\n", argv[2]);
+      return 1;
+    }
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const qplan::span<int8_t> input = session.input<int8_t>();
     if (bytes.size() != input.size()) {
@@ -38,12 +43,21 @@ int main(int argc, char** argv) {
       std::printf("%f  class %zu\n", static_cast<double>(info.dequantize(output[order[i]])), order[i]);
     }
     if (argc == 4) {
-      std::ofstream(argv[3], std::ios::binary)
-          .write(reinterpret_cast<const char*>(output.data()), static_cast<std::streamsize>(output.size()));
+      std::ofstream written(argv[3], std::ios::binary);
+      written.write(reinterpret_cast<const char*>(output.data()),
+                    static_cast<std::streamsize>(output.size()));
+      written.close();
+      if (!written) {
+        std::fprintf(stderr, "'%s': cannot be written\n", argv[3]);
+        return 1;
+      }
     }
     return 0;
   } catch (const qplan::Error& error) {
     std::fprintf(stderr, "%s [%s]\n", error.what(), error.status_name());
+    return 1;
+  } catch (const std::exception& error) {  // of the standard library: a folder in place of a file, no memory
+    std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
 }

@@ -27,7 +27,7 @@ static int lay_out(const DLTensor* tensor, qplan_npu_layout* layout) {
   for (axis = tensor->ndim - 1; axis >= 0; --axis) {
     layout->strides[axis] = (int64_t)elements;
     if (tensor->shape[axis] < 0 ||
-        (tensor->shape[axis] > 0 && elements > (UINT64_MAX >> 20) / (uint64_t)tensor->shape[axis]))
+        (tensor->shape[axis] > 0 && elements > SKELETON_MAX_BUFFER / (uint64_t)tensor->shape[axis]))
       return 0;
     elements *= (uint64_t)tensor->shape[axis];
   }
@@ -138,7 +138,8 @@ qplan_npu_status skeleton_import(qplan_npu_device handle, const qplan_npu_buffer
   unlock();
   if (device == NULL) return QPLAN_NPU_E_ARGUMENT;
   if (kind != QPLAN_NPU_IMPORT_POINTER) return QPLAN_NPU_E_UNSUPPORTED;
-  if (value == 0 || (value + offset) % SKELETON_ALIGNMENT != 0) return QPLAN_NPU_E_ARGUMENT;
+  if (value == 0 || value + offset < value || (value + offset) % SKELETON_ALIGNMENT != 0)
+    return QPLAN_NPU_E_ARGUMENT;
   return make_buffer(handle, request, (uint8_t*)(uintptr_t)value + offset, buffer);
 }
 
