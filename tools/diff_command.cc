@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,10 +56,11 @@ std::map<std::string, uint64_t> count_kinds(const Json& plan) {
 
 class Difference {
  public:
-  Difference(Json a, Json b) : a_(std::move(a)), b_(std::move(b)) {
+  Difference(const PlanFile& a, const PlanFile& b) : a_(inspect_plan(a)), b_(inspect_plan(b)) {
     compare_operators();
     compare_steps();
     compare_quantisation();
+    compare_constants(a, b);
     compare_memory();
     compare_time();
   }
@@ -78,12 +80,15 @@ class Difference {
     report["only_in_a"] = only_in_a_;
     report["only_in_b"] = only_in_b_;
     report["quantisation"] = quantisation_;
+    report["same_constants"] = same_constants_;
+    report["constants"] = constants_;
     return report;
   }
 
   [[nodiscard]] std::string text(const std::string& a_name, const std::string& b_name, bool all) const {
     if (same_content()) return "the plans have the same content (" + text_of(a_.at("content_digest")) + ")\n";
-    std::string text = "a: " + a_name + "\nb: " + b_name + "\n";
+    const std::string names = "a: " + a_name + "\nb: " + b_name + "\n";
+    std::string text;
     if (a_.at("targets") != b_.at("targets"))
       text += "targets:\n  a  " + targets(a_) + "\n  b  " + targets(b_) + "\n";
     for (const auto& [section, figures] : sections_) text += section_text(section, figures, all);
@@ -91,7 +96,12 @@ class Difference {
     text += list_text("steps only in a", only_in_a_, all);
     text += list_text("steps only in b", only_in_b_, all);
     text += list_text("quantisation and types of tensors", quantisation_, all);
-    return text;
+    text += list_text("constants with other values", constants_, all);
+    if (constants_.empty() && !same_constants_)
+      text += "constants: their bytes are other ones, of no two of the same name and size\n";
+    if (text.empty())
+      text = "the content is another one, but nothing that is compared here; see qplan inspect --json\n";
+    return names + text;
   }
 
  private:
@@ -175,8 +185,11 @@ class Difference {
     compare("output_shapes", a.at("output_shapes"), b.at("output_shapes"));
     compare("schedule", a.value("schedule", Json::object()), b.value("schedule", Json::object()));
     if (a.at("op") == b.at("op")) {
-      for (const auto& [key, value] : a.at("params").items())
-        compare(key, value, b.at("params").value(key, Json()));
+      const Json &of_a = a.at("params"), &of_b = b.at("params");
+      for (const auto& [key, value] : of_a.items()) compare(key, value, of_b.value(key, Json()));
+      for (const auto& [key, value] : of_b.items()) {
+        if (!of_a.contains(key)) compare(key, Json(), value);
+      }
     }
     return changes;
   }
@@ -191,6 +204,39 @@ class Difference {
         if (tensor->at(key) != at->second->at(key)) changes[key] = {tensor->at(key), at->second->at(key)};
       }
       if (!changes.empty()) quantisation_.push_back({{"name", name}, {"changes", changes}});
+    }
+  }
+
+  // Where the file has the bytes of each bank of constants; others are empty.
+  static std::vector<std::string_view> constant_banks(const PlanFile& file, const Json& plan) {
+    const std::string_view bytes(static_cast<const char*>(file.bytes()), file.size());
+    std::vector<std::string_view> banks;
+    for (const Json& bank : plan.at("banks")) {
+      banks.emplace_back();
+      if (bank.at("kind") == "constants")
+        banks.back() = bytes.substr(bank.at("file_offset").get<size_t>(), bank.at("bytes").get<size_t>());
+    }
+    return banks;
+  }
+
+  void compare_constants(const PlanFile& a, const PlanFile& b) {
+    const auto banks_a = constant_banks(a, a_), banks_b = constant_banks(b, b_);
+    same_constants_ = banks_a == banks_b;
+    if (same_constants_) return;
+    const auto bytes_of = [](const std::vector<std::string_view>& banks, const Json& tensor) {
+      const std::string_view bank = banks.at(tensor.at("bank").get<size_t>());
+      return bank.empty() ? bank
+                          : bank.substr(tensor.at("offset").get<size_t>(), tensor.at("bytes").get<size_t>());
+    };
+    const auto in_a = by_name(a_.at("tensors")), in_b = by_name(b_.at("tensors"));
+    for (const auto& [name, tensor] : in_a) {
+      const auto at = in_b.find(name);
+      if (at == in_b.end()) continue;
+      const std::string_view x = bytes_of(banks_a, *tensor), y = bytes_of(banks_b, *at->second);
+      if (x.size() != y.size() || x == y) continue;  // another size is another type or shape, which is listed
+      size_t different = 0;
+      for (size_t i = 0; i < x.size(); ++i) different += x[i] != y[i] ? 1 : 0;
+      constants_.push_back({{"name", name}, {"bytes", x.size()}, {"different_bytes", different}});
     }
   }
 
@@ -244,6 +290,9 @@ class Difference {
     for (size_t i = 0; i < list.size() && (all || i < kShown); ++i) {
       text += "  " + short_name(list[i].at("name").get<std::string>());
       if (list[i].contains("op")) text += " (" + text_of(list[i].at("op")) + ")";
+      if (list[i].contains("different_bytes"))
+        text += ": " + grouped(list[i].at("different_bytes").get<uint64_t>()) + " of " +
+                grouped(list[i].at("bytes").get<uint64_t>()) + " bytes";
       if (list[i].contains("changes")) {
         bool is_first = true;
         for (const auto& [key, pair] : list[i].at("changes").items()) {
@@ -267,12 +316,13 @@ class Difference {
   const Json a_, b_;
   std::vector<std::pair<std::string, std::vector<Figure>>> sections_;
   Json steps_ = Json::array(), only_in_a_ = Json::array(), only_in_b_ = Json::array(),
-       quantisation_ = Json::array();
+       quantisation_ = Json::array(), constants_ = Json::array();
+  bool same_constants_ = true;
 };
 
 void run(const DiffOptions& options) {
   const PlanFile a(options.a), b(options.b);
-  const Difference difference(inspect_plan(a), inspect_plan(b));
+  const Difference difference(a, b);
   if (options.json) {
     Json report = {{"a", options.a}, {"b", options.b}};
     report.update(difference.json());
@@ -293,9 +343,11 @@ void add_diff_command(CLI::App& app) {
   command->add_flag("--all", options->all, "Print equal figures, and long lists as a whole");
   command->add_flag("--json", options->json, "Print the differences as JSON");
   command->footer(
-      "Compares operators, placement, steps and tensors of one name, quantisation, memory, and the time that "
-      "is\n"
-      "estimated from MACs and bytes. Names and provenance do not count as content. `qplan check A --against "
+      "Compares operators, placement, steps and tensors of one name, quantisation, constants, memory, and "
+      "the "
+      "time\n"
+      "that is estimated from MACs and bytes. Names and provenance do not count as content. `qplan check A "
+      "--against "
       "B`\n"
       "compares what the plans compute.\n"
       "Exit status: 0 the same content, 3 another one, 1 a plan could not be read, 2 wrong usage.\n"

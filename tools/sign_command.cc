@@ -9,6 +9,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #ifdef QPLAN_HAS_SODIUM
@@ -20,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/model_options.h"
+#include "tools/number_option.h"
 #include "tools/reports.h"
 
 namespace qplan::tools {
@@ -86,33 +89,67 @@ void key_id_of(const uint8_t* public_key, uint8_t* id) {
   throw Failure("key '" + path + "': the file exists, and sign replaces no key; give another name");
 }
 
-// A new file that nobody else may read. Failure where there is one of that name.
-void write_secret(const std::string& path, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0 && errno == EEXIST) refuse_existing(path);
-  if (file < 0) throw Failure("key '" + path + "': " + std::strerror(errno));
-  const bool is_written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  if (::close(file) != 0 || !is_written) {
-    ::unlink(path.c_str());
-    throw Failure("key '" + path + "': " + std::strerror(error));
+// A new file of a pair of keys, which goes again unless it is kept: half a pair is of no use, and would be in
+// the way of the next try.
+class NewKeyFile {
+ public:
+  // Failure where there is a file of that name, which stays as it is.
+  NewKeyFile(std::string path, mode_t mode) : path_(std::move(path)) {
+    do {
+      file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    } while (file_ < 0 && errno == EINTR);
+    if (file_ < 0 && errno == EEXIST) refuse_existing(path_);
+    if (file_ < 0) fail("cannot be created", errno);
   }
-}
+  NewKeyFile(const NewKeyFile&) = delete;
+  NewKeyFile& operator=(const NewKeyFile&) = delete;
+  ~NewKeyFile() {
+    if (file_ >= 0) ::close(file_);
+    if (!is_kept_) ::unlink(path_.c_str());
+  }
+
+  void write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(file_, text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("cannot be written", written < 0 ? errno : ENOSPC);
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+    while (::fsync(file_) != 0) {
+      if (errno != EINTR) fail("cannot be written", errno);
+    }
+    const int file = std::exchange(file_, -1);
+    // A signal during close takes nothing back that has been synchronised.
+    if (::close(file) != 0 && errno != EINTR) fail("cannot be written", errno);
+  }
+  void keep() { is_kept_ = true; }
+
+ private:
+  [[noreturn]] void fail(const char* what, int reason) const {
+    throw Failure("key '" + path_ + "': " + what + ": " + std::strerror(reason) + "; no key was made");
+  }
+
+  const std::string path_;
+  int file_ = -1;
+  bool is_kept_ = false;
+};
 
 void make_key(const std::string& path) {
   init_sodium();
-  if (::access((path + ".pub").c_str(), F_OK) == 0) refuse_existing(path + ".pub");
+  NewKeyFile public_file(path + ".pub", 0666);
+  NewKeyFile secret_file(path, S_IRUSR | S_IWUSR);  // nobody else may read it
   KeyBytes seed(crypto_sign_SEEDBYTES), secret(crypto_sign_SECRETKEYBYTES), pub(crypto_sign_PUBLICKEYBYTES);
   randombytes_buf(seed.data(), seed.size());
   crypto_sign_seed_keypair(pub.data(), secret.data(), seed.data());
   const std::string text = kPublicPrefix + hex_text(pub.data(), pub.size()) + "\n";
   std::string secret_text = kSecretPrefix + hex_text(seed.data(), seed.size()) + "\n";
-  write_secret(path, secret_text);
-  sodium_memzero(secret_text.data(), secret_text.size());
   sodium_memzero(seed.data(), seed.size());
   sodium_memzero(secret.data(), secret.size());
-  qplan_error error = make_error();
-  check(qplan_file_write((path + ".pub").c_str(), text.data(), text.size(), &error), error, "");
+  public_file.write(text);
+  secret_file.write(secret_text);
+  sodium_memzero(secret_text.data(), secret_text.size());
+  public_file.keep();
+  secret_file.keep();
   uint8_t id[QPLAN_KEY_ID_BYTES];
   key_id_of(pub.data(), id);
   print("secret key: " + path + "\npublic key: " + path + ".pub, id " + hex_text(id, sizeof id) + "\n");
@@ -219,8 +256,15 @@ void verify_signature(const VerifyOptions&) { refuse(); }
 
 #endif
 
-void run(const SignOptions& options) {
-  if (!options.new_key.empty()) return make_key(options.new_key);
+void run(const SignOptions& options, const CLI::App& command) {
+  if (command.count("--new-key") > 0) {
+    for (const char* other : {"PLAN", "--key", "--counter", "--output"}) {
+      if (command.count(other) == 0) continue;
+      throw UsageError(std::string("--new-key: stands alone, found it with ") + other +
+                       "; make the keys first, and sign with --key FILE then");
+    }
+    return make_key(options.new_key);
+  }
   if (options.plan.empty()) throw CLI::RequiredError("PLAN");
   if (options.key.empty()) throw CLI::RequiredError("--key");
   sign(options);
@@ -238,7 +282,8 @@ void add_sign_command(CLI::App& app) {
           "--counter", options->counter,
           "A number that grows with each release (default 0): devices refuse plans with a lower one than "
           "they have seen")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(whole_number());
   command
       ->add_option("-o,--output", options->output,
                    "Where the signed plan is written; without it PLAN is replaced, as a whole or not at all")
@@ -257,7 +302,7 @@ void add_sign_command(CLI::App& app) {
       "  qplan sign --new-key release.key\n"
       "  qplan sign model.qplan --key release.key --counter 7\n"
       "  qplan verify model.qplan --key release.key.pub --min-counter 7");
-  command->callback([options]() { run(*options); });
+  command->callback([options, command]() { run(*options, *command); });
 }
 
 void add_verify_command(CLI::App& app) {
@@ -268,7 +313,8 @@ void add_verify_command(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   command->add_option("--min-counter", options->min_counter, "Refuse a plan with a lower counter (default 0)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(whole_number());
   command->add_flag("--json", options->json, "Print key and counter as JSON");
   command->footer(
       "Exit status: 0 signed by one of the keys, 1 not signed, changed, by another key, or too old.\n"

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, CommandTest, run, with_digest
 
 ADD = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, {n}), int8]) {{
@@ -76,6 +76,47 @@ class Diff(CommandTest):
         self.assertEqual(changed["stem"]["placement"], ["cpu", "fallback"])
         self.assertIn("stem: placement cpu -> fallback", self.differ(self.plan, npu))
         self.assertFalse([tensor for tensor in report["quantisation"] if "scale" in tensor["changes"]], report["quantisation"])
+
+    def test_constants_with_other_values_are_named(self):
+        inspected = self.succeed_json("inspect", self.plan, "--json")
+        bank = next(i for i, entry in enumerate(inspected["banks"]) if entry["kind"] == "constants")
+        tensor = next(entry for entry in inspected["tensors"] if entry["bank"] == bank and entry["name"].endswith("bias"))
+        data = bytearray(self.plan.read_bytes())
+        data[inspected["banks"][bank]["file_offset"] + tensor["offset"]] ^= 1
+        other = self.file("other.qplan", with_digest(bytes(data)))
+        report = self.report(self.plan, other)
+        self.assertEqual(report["constants"], [{"name": tensor["name"], "bytes": tensor["bytes"], "different_bytes": 1}])
+        self.assertFalse(report["same_constants"])
+        self.assertIn(f"constants with other values: 1\n  {tensor['name']}: 1 of {tensor['bytes']} bytes\n",
+                      self.differ(self.plan, other))
+        self.assertTrue(self.succeed_json("diff", self.plan, self.plan, "--json")["same_constants"])
+        # Without names there is no telling which.
+        stripped = self.folder / "stripped.qplan"
+        self.succeed("pack", DIGITS, "-o", stripped, "--strip-names")
+        data = bytearray(stripped.read_bytes())
+        at = self.succeed_json("inspect", stripped, "--json")["banks"][bank]["file_offset"]
+        data[at + tensor["offset"]] ^= 1
+        self.assertIn("\nconstants: their bytes are other ones",
+                      self.differ(stripped, self.file("other.qplan", with_digest(bytes(data)))))
+
+    def test_parameters_that_only_one_plan_has(self):
+        plans = [self.folder / f"{contract}.qplan" for contract in ("tfl2", "f32e")]
+        for plan in plans:
+            self.succeed("pack", DIGITS, "-o", plan, "--contract", plan.stem, "--fuse", "off")
+        params = [{step["name"]: step["params"] for step in self.succeed_json("inspect", plan, "--json")["steps"]}
+                  for plan in plans]
+        found = set()
+        for a, b in ((0, 1), (1, 0)):
+            changes = {step["name"]: step["changes"] for step in self.report(plans[a], plans[b])["steps"]}
+            for name in params[a].keys() & params[b].keys():
+                if "op" in changes.get(name, {}):
+                    continue
+                for key in params[b][name].keys() - params[a][name].keys():
+                    self.assertEqual(changes[name][key], [None, params[b][name][key]])
+                    found.add((a, key))
+        self.assertEqual({a for a, _ in found}, {0, 1}, found)
+        self.assertRegex(self.differ("--all", *plans), r" none -> \S")
+        self.assertRegex(self.differ("--all", *plans), r" -> none")
 
     def test_errors(self):
         self.refused(1, ["make a plan of it first"], "diff", self.plan, DIGITS)

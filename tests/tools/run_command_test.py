@@ -26,6 +26,8 @@ class Run(CommandTest):
                 self.refused(2, [f"{option}: '{text}' is not a whole number from 0"], *run, option, text)
         self.assertIn("10 threads", self.succeed("bench", self.plan, "--runs", "1", "--threads", "010"))
         self.refused(2, ["--tolerance: '-1' is not"], "check", self.plan, "--expect", self.folder, "--tolerance", "-1")
+        self.refused(2, ["--counter: '-1' is not"], "sign", self.plan, "--key", "k", "--counter", "-1")
+        self.refused(2, ["--min-counter: '' is not"], "verify", self.plan, "--key", "k", "--min-counter", "")
         self.refused(2, ["--budget: 'nan' is not a number of seconds"], "tune", self.plan, "--log", self.folder / "l", "--budget",
                      "nan")
 

@@ -131,6 +131,24 @@ class Sign(CommandTest):
         self.refused(1, ["is no key of qplan sign"], "verify", self.plan, "--key", self.file("x", b"qplan-ed25519-public-1 12"))
         self.assertFalse(self.signed.exists())
 
+    def test_a_pair_that_cannot_be_written_leaves_no_file(self):
+        before = self.left_behind()
+        long = self.folder / ("k" * 252)  # a name that has no room for .pub
+        self.refused(1, [".pub", "cannot be created", "File name too long"], "sign", "--new-key", long)
+        other = self.folder / "other.key"
+        self.refused(1, ["other.key", "cannot be written", "File too large"], "sign", "--new-key", other, file_size_limit=40)
+        self.assertEqual(self.left_behind(), before)
+        self.succeed("sign", "--new-key", other)
+
+    def test_a_new_key_stands_alone(self):
+        other = self.folder / "other.key"
+        for option, arguments in (("PLAN", [self.plan]), ("--key", ["--key", self.key]), ("--counter", ["--counter", "0"]),
+                                  ("--output", ["-o", self.signed])):
+            self.refused(2, [f"--new-key: stands alone, found it with {option}"], "sign", *arguments, "--new-key", other)
+        self.refused(2, ["stands alone"], "sign", self.plan, "--key", self.key, "-o", self.signed, "--counter", "3",
+                     "--new-key", other)
+        self.assertEqual(self.left_behind(), ["release.key", "release.key.pub"])
+
     def test_damaged_plans_are_not_signed(self):
         data = bytearray(self.plan.read_bytes())
         data[-1] ^= 1

@@ -161,8 +161,20 @@ class Tune(CommandTest):
         self.assertIn("line 1: conv2d has no knob 'warp'", result.stderr)
         self.assertEqual((self.folder / "x.qplan").read_bytes(), self.plan.read_bytes())
 
+    def test_a_torn_line_is_passed_over_with_a_warning(self):
+        log, _ = self.tune(DIGITS)
+        whole, torn = self.folder / "whole.qplan", self.folder / "torn.qplan"
+        self.succeed("pack", DIGITS, "-o", whole, "--tuning", log)
+        number = len(log.read_text().splitlines()) + 1
+        log.write_text(log.read_text() + '{"key": "conv')
+        result = run("pack", DIGITS, "-o", torn, "--tuning", log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"tuning '{log}' line {number}: is not JSON", result.stderr)
+        self.assertIn("the line is passed over", result.stderr)
+        self.assertEqual(torn.read_bytes(), whole.read_bytes())
+
     def test_what_is_wrong_is_an_error(self):
-        log = self.file("bad.jsonl", b'{"key": "k", "schedule": {}, "threads": 1, "ns": 5}\n{"key": 7\n')
+        log = self.file("bad.jsonl", b'\n{"key": 7\n')
         self.refused(1, [f"tuning '{log}' line 2: is not JSON (byte 10)"], "pack", DIGITS, "-o",
                      self.folder / "x.qplan", "--tuning", log)
         self.refused(1, ["missing.jsonl"], "pack", DIGITS, "-o", self.folder / "x.qplan", "--tuning",

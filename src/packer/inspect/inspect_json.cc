@@ -185,6 +185,7 @@ Json bank_json(const PlanView& view, uint32_t index) {
   json["kind"] = kKinds[bank.kind()];
   json["bytes"] = bank.size();
   json["alignment"] = bank.alignment();
+  if (bank.kind() == format::BankKind_CONSTANT) json["file_offset"] = bank.file_offset();
   if (bank.kind() == format::BankKind_DEVICE) {
     json["target"] = target_name(view, bank.target());
     json["memory_class"] = qplan_npu_memory_class_name(bank.memory_class());

@@ -19,7 +19,8 @@ namespace qplan::pipeline {
 
 std::optional<schedule::TuningLog> read_tuning(const PackOptions& options) {
   if (!options.tuning) return std::nullopt;
-  return schedule::TuningLog(options.tuning->name, options.tuning->text, options.tuning->num_threads);
+  return schedule::TuningLog(options.tuning->name, options.tuning->text, options.tuning->num_threads,
+                             options.log);
 }
 
 schedule::FuseOptions fuse_options(const PackOptions& options, schedule::TuningLog* tuning) {

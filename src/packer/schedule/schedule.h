@@ -45,8 +45,10 @@ std::string target_text(const format::Plan& plan);
 class TuningLog {
  public:
   // text: one measurement a line, as JSON; those of other numbers of threads are not kept. name: the file's,
-  // for messages. PackError (QPLAN_INVALID_ARGUMENT) with the number of a line that is malformed.
-  TuningLog(std::string name, std::string_view text, uint32_t num_threads);
+  // for messages. A line that is not JSON, as an interrupted `qplan tune` leaves one, is skipped with a
+  // warning where other lines can be read. PackError (QPLAN_INVALID_ARGUMENT) with the number of a line that
+  // is malformed otherwise.
+  TuningLog(std::string name, std::string_view text, uint32_t num_threads, const LogFunction& log = {});
 
   // The schedule with the shortest time among the lines with the key, the first of equal ones; lines of heats
   // count only if the key has no other lines. The default schedule if the key has no line. A line that sets a
@@ -69,9 +71,11 @@ class TuningLog {
     bool is_heat;  // measured once, to choose what is measured well
   };
   void add(std::string_view text, size_t number, uint32_t num_threads);
+  [[nodiscard]] std::string passed_over(size_t number, const std::string& reason) const;
   [[noreturn]] void fail(size_t number, const std::string& text) const;
 
   std::string name_;
+  std::vector<std::pair<size_t, std::string>> torn_;  // numbers of lines that are not JSON, and why
   std::map<std::string, std::vector<Line>, std::less<>> lines_;  // by key, the fastest first
   std::set<size_t> warned_;
   uint32_t num_threads_;

@@ -94,13 +94,17 @@ std::string target_text(const format::Plan& plan) {
 
 using ir::Json;
 
-TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads)
+TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threads, const LogFunction& log)
     : name_(std::move(name)), num_threads_(num_threads) {
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) add(line, number, num_threads);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  if (num_lines_ == 0 && !torn_.empty()) fail(torn_.front().first, torn_.front().second);
+  if (log) {
+    for (const auto& [number, reason] : torn_) log(QPLAN_LOG_WARNING, passed_over(number, reason));
   }
   for (auto& [key, lines] : lines_) {
     // An interrupted `qplan tune` leaves heats alone.
@@ -113,6 +117,11 @@ TuningLog::TuningLog(std::string name, std::string_view text, uint32_t num_threa
 void TuningLog::add(std::string_view text, size_t number, uint32_t num_threads) {
   std::string reason;
   const Json line = ir::parse_json(text, &reason);
+  // A `qplan tune` that was killed, or had no room on its disk, leaves a part of a line.
+  if (line.is_discarded() && reason.starts_with("is not JSON")) {
+    torn_.emplace_back(number, reason);
+    return;
+  }
   if (line.is_discarded()) fail(number, reason);
   if (!line.is_object()) fail(number, "is not a JSON object");
   const auto member = [&](const char* what) -> const Json& {
@@ -150,10 +159,8 @@ target::StepSchedule TuningLog::fastest(const std::string& key, uint16_t kernel,
     try {
       return inspect::parse_schedule(kernel, line.schedule);
     } catch (const PackError& error) {
-      if (log && warned_.insert(line.number).second) {
-        log(QPLAN_LOG_WARNING, "tuning '" + name_ + "' line " + std::to_string(line.number) + ": " +
-                                   error.what() + "; the line is passed over");
-      }
+      if (log && warned_.insert(line.number).second)
+        log(QPLAN_LOG_WARNING, passed_over(line.number, error.what()));
     }
   }
   return {};
@@ -184,6 +191,11 @@ void TuningLog::check_used() const {
            "fits a step of this model for this target; measure it with 'qplan tune' and the same options";
   }
   throw PackError(QPLAN_INVALID_ARGUMENT, "tuning '" + name_ + "': " + text);
+}
+
+std::string TuningLog::passed_over(size_t number, const std::string& reason) const {
+  return "tuning '" + name_ + "' line " + std::to_string(number) + ": " + reason +
+         "; the line is passed over";
 }
 
 void TuningLog::fail(size_t number, const std::string& text) const {

@@ -194,10 +194,26 @@ TEST(Tuning, PassesOverWhatItDoesNotKnowWithAWarning) {
             "tuning 't.jsonl' line 4: grain 3 is not one of 0.25, 0.5, 1, 2, 4; the line is passed over");
 }
 
+TEST(Tuning, PassesOverTornLinesWithAWarning) {
+  const std::string good = line(key_of("conv2d"), {{"block_pixels", 24}}, 5);
+  std::vector<std::string> warnings;
+  const AlignedBytes plan = pack_digits("{\"key\": \n" + good + good.substr(0, 20), 1, &warnings);
+  EXPECT_EQ(first_schedule(plan, "conv2d"), Json({{"block_pixels", 24}}));
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_EQ(warnings[0], "tuning 't.jsonl' line 1: is not JSON (byte 9); the line is passed over");
+  EXPECT_EQ(warnings[1].find("tuning 't.jsonl' line 3: is not JSON (byte "), 0u) << warnings[1];
+  try {
+    pack_digits("\n" + good.substr(0, 20));
+    ADD_FAILURE() << "no line can be read";
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(error.what()).find("tuning 't.jsonl' line 2: is not JSON"), std::string::npos);
+  }
+}
+
 TEST(Tuning, RefusesMalformedLinesWithTheirNumber) {
   const std::string good = line("k", Json::object(), 1);
   const std::pair<const char*, const char*> wrong[] = {
-      {"{\"key\": ", "is not JSON (byte 9)"},
       {"{\"key\": 1e999}", "has a number that no double holds"},
       {"[1]", "is not a JSON object"},
       {"{\"schedule\": {}, \"threads\": 1, \"ns\": 1}", "has no 'key'"},
