@@ -324,7 +324,8 @@ TEST(Reschedule, KeepsTheClassesOfMemoryOfRegions) {
   const AlignedBytes changed = reschedule(reader.view(), unchanged.dump());
   const inspect::PlanReader changed_reader(changed.span());
   const Json after = Json::parse(inspect::inspect_json(changed_reader.view()));
-  EXPECT_EQ(after.at("banks"), before.at("banks"));
+  // That of the device: where the file has the constants depends on what stands before them.
+  EXPECT_EQ(after.at("banks").back(), before.at("banks").back());
   EXPECT_EQ(after.at("regions").at(0).at("binds"), before.at("regions").at(0).at("binds"));
 }
 
