@@ -374,6 +374,8 @@ class Session(Running):
 
     def _check(self, status):
         if status < 0:
+            if status == _capi.INVALID_ARGUMENT:
+                self._handle()  # between two runs the interpreter's exit may have closed it
             error = _capi.Error()
             library().qplan_session_last_error(self._session, error)
             check(status, error)
