@@ -343,13 +343,9 @@ void add_diff_command(CLI::App& app) {
   command->add_flag("--all", options->all, "Print equal figures, and long lists as a whole");
   command->add_flag("--json", options->json, "Print the differences as JSON");
   command->footer(
-      "Compares operators, placement, steps and tensors of one name, quantisation, constants, memory, and "
-      "the "
-      "time\n"
-      "that is estimated from MACs and bytes. Names and provenance do not count as content. `qplan check A "
-      "--against "
-      "B`\n"
-      "compares what the plans compute.\n"
+      "Compares operators, placement, steps and tensors of one name, quantisation, constants, memory, and\n"
+      "the time that is estimated from MACs and bytes. Names and provenance do not count as content.\n"
+      "`qplan check A --against B` compares what the plans compute.\n"
       "Exit status: 0 the same content, 3 another one, 1 a plan could not be read, 2 wrong usage.\n"
       "Examples:\n"
       "  qplan diff old.qplan new.qplan\n"

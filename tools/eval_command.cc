@@ -28,6 +28,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kMaxLabelOffset = 1'000'000;
+
 struct EvalOptions {
   std::string plan, images, labels, names, against, mean, std, csv;
   SessionOptions session;
@@ -91,7 +93,7 @@ std::map<std::string, int64_t> read_classes(const std::string& path, const char*
     const std::string& word = lines[i][1];
     int64_t value = 0;
     if (is_number(word, &value)) {
-      value += offset;
+      if (__builtin_add_overflow(value, offset, &value)) throw Failure(where + "'" + word + "' is too large");
     } else {
       const auto at = std::ranges::find(names, word);
       if (at == names.end()) {
@@ -415,7 +417,15 @@ void add_eval_command(CLI::App& app) {
       ->add_option("--label-offset", options->offset,
                    "Added to the numbers of --labels: 1 where the network has a background class (default 0)")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1000000}, int64_t{1000000}).description(""));
+      ->transform(CLI::Validator(
+          [](std::string& text) {
+            int64_t value = 0;
+            if (!is_number(text, &value) || value < -kMaxLabelOffset || value > kMaxLabelOffset)
+              return "'" + text + "' is not a whole number from -1000000 to 1000000";
+            text = std::to_string(value);
+            return std::string();
+          },
+          ""));
   command->add_option("--names", options->names, "Names of the classes, one a line")->type_name("FILE");
   command
       ->add_option(

@@ -4,11 +4,25 @@
 #define QPLAN_TOOLS_NUMBER_OPTION_H_
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace qplan::tools {
+
+// For transform(), before CLI::AsSizeValue: a decimal number stands before the unit.
+inline CLI::Validator leading_digits() {
+  const auto read = [](std::string& text) {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    if (digits == 0 || text.find_first_of("xX") == digits)
+      return "'" + text + "' is not a number of bytes, such as 65536, 64K or 1M";
+    text.erase(0, std::min(text.find_first_not_of('0'), digits - 1));
+    return std::string();
+  };
+  return {read, "", "leading_digits"};
+}
 
 // For transform(): only decimal digits pass, of a number of at most 64 bits.
 inline CLI::Validator whole_number() {

@@ -164,6 +164,7 @@ void add_pack_command(CLI::App& app) {
               "takes more, nothing is written and the step that takes most is named")
           ->type_name("BYTES")
           ->transform(CLI::AsSizeValue(false).description(""))
+          ->transform(leading_digits())
           ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 48).description(""));
   command
       ->add_flag("--observable", options->observable,

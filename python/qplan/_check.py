@@ -133,7 +133,7 @@ def check(
 
 
 def _some(what, values, item):
-    """A tuple of item(value) of each; Error where there is none, since a report of no comparison would be true."""
+    """item(value) of each value, as a tuple. An empty list is an Error: a check that compared nothing would pass."""
     if not isinstance(values, Iterable):
         raise Error(_capi.INVALID_ARGUMENT, f"{what} is {values!r}, expected a list: [{values!r}]")
     found = tuple(item(value) for value in listed(what, values))

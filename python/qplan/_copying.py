@@ -1,7 +1,12 @@
 """Copies of objects that own something of the library: two owners would release it twice."""
 
 
-class Immutable:
+class _NotPickled:
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} belongs to its process and cannot be pickled; make it again where it is used")
+
+
+class Immutable(_NotPickled):
     """Nothing changes it, so that a copy of it is the object itself."""
 
     def __copy__(self):
@@ -10,11 +15,8 @@ class Immutable:
     def __deepcopy__(self, _memo):
         return self
 
-    def __reduce__(self):
-        raise TypeError(f"a {type(self).__name__} belongs to its process and cannot be pickled; make it again where it is used")
 
-
-class NotCopied:
+class NotCopied(_NotPickled):
     """A copy would release what the object owns while the object still uses it."""
 
     def __copy__(self):
@@ -22,6 +24,3 @@ class NotCopied:
 
     def __deepcopy__(self, _memo):
         return self.__copy__()
-
-    def __reduce__(self):
-        raise TypeError(f"a {type(self).__name__} belongs to its process and cannot be pickled; make it again where it is used")

@@ -72,6 +72,7 @@ class Pack(CommandTest):
             kept = [sum("keeps_arguments" in step["params"] for step in plan["steps"]) for plan in (inspected, least)]
             self.assertGreater(kept[0], kept[1])
         self.succeed("pack", DIGITS, "-o", plan, *target, "--max-ram", "1M")
+        self.succeed("pack", DIGITS, "-o", plan, *target, "--max-ram", "01000K")  # 01000 is not 512
         self.assertEqual(plan.read_bytes(), plans["auto"])
         plan.unlink()
         least = bytes_of["memory"]

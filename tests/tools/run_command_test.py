@@ -28,6 +28,12 @@ class Run(CommandTest):
         self.refused(2, ["--tolerance: '-1' is not"], "check", self.plan, "--expect", self.folder, "--tolerance", "-1")
         self.refused(2, ["--counter: '-1' is not"], "sign", self.plan, "--key", "k", "--counter", "-1")
         self.refused(2, ["--min-counter: '' is not"], "verify", self.plan, "--key", "k", "--min-counter", "")
+        for text in ("", "K", "-1K", "0x10"):
+            self.refused(2, [f"--max-ram: '{text}' is not a number of bytes"], "pack", DIGITS, "-o", self.folder / "p",
+                         "--max-ram", text)
+        for text in ("", "1.5", "9223372036854775807"):
+            self.refused(2, [f"--label-offset: '{text}' is not a whole number from -1000000"], "eval", self.plan, "--images",
+                         self.folder, "--labels", "l", "--label-offset", text)
         self.refused(2, ["--budget: 'nan' is not a number of seconds"], "tune", self.plan, "--log", self.folder / "l", "--budget",
                      "nan")
 

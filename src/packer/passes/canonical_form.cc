@@ -274,7 +274,7 @@ class CommonSubexpressions {
       return false;
     }
     const auto [first, inserted] = seen_.try_emplace(key_of(node), node);
-    if (inserted) return gets_own_product(node);
+    if (inserted) return copy_with_own_product(node);
     const PreNode same = first->second;
     for (size_t i = 0; i < node.num_results(); ++i)
       same_as_[node.result(i).id.index] = same_as_[same.result(i).id.index];
@@ -288,7 +288,7 @@ class CommonSubexpressions {
   }
 
   // Copies the node; true for a bias that is added to sums with other readers, which gets its own.
-  bool gets_own_product(PreNode node) {
+  bool copy_with_own_product(PreNode node) {
     const pattern::Pre& pre = r_.pre();
     const std::optional<PreNode> product =
         node.is("nn.bias_add") ? pre.producer(node.operand(0)) : std::nullopt;
