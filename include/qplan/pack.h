@@ -139,7 +139,8 @@ QPLAN_API qplan_status qplan_import_text(const char* model_path, const qplan_pac
                                          int canonical, qplan_write_fn write, void* write_user,
                                          qplan_error* error);
 /* Whether two models are one network: their canonical bodies side by side, as lines of text that name each
- * scale, zero point, attribute and constant that differs (docs/canonical-form.md). options: for both models.
+ * scale, zero point, attribute and constant that differs (docs/canonical-form.md). options: for both models;
+ * types and constants of inputs for those that have such an input.
  * *same: 1 where nothing differs but contracts, names, and biases by 1. The statuses of qplan_import_text. */
 QPLAN_API qplan_status qplan_compare_models(const char* model_path, const char* other_path,
                                             const qplan_pack_options* options, qplan_write_fn write,

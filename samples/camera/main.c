@@ -22,11 +22,20 @@ static int format_of(const char* name, uint32_t* format) {
   return 0;
 }
 
+/* Width or height: 1 to 65535, in digits. */
+static int extent_of(const char* text, uint32_t* extent) {
+  char* end;
+  const unsigned long value = strtoul(text, &end, 10);
+  *extent = (uint32_t)value;
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && value >= 1 && value <= 65535;
+}
+
 int main(int argc, char** argv) {
   static const uint32_t kShape[] = DIGITS_INPUT0_SHAPE; /* batch, height, width, channels */
   qplan_camera_frame frame = {0};
-  if (argc != 5 || !format_of(argv[1], &frame.format)) {
-    fprintf(stderr, "usage: camera grey8|rgb888|rgb565|yuyv WIDTH HEIGHT FILE\n");
+  if (argc != 5 || !format_of(argv[1], &frame.format) || !extent_of(argv[2], &frame.width) ||
+      !extent_of(argv[3], &frame.height)) {
+    fprintf(stderr, "usage: camera grey8|rgb888|rgb565|yuyv WIDTH HEIGHT FILE    (1 to 65535 pixels)\n");
     return 2;
   }
   FILE* const file = fopen(argv[4], "rb");
@@ -37,12 +46,10 @@ int main(int argc, char** argv) {
   const size_t size = fread(pixels, 1, sizeof(pixels), file);
   fclose(file);
   frame.pixels = pixels;
-  frame.width = (uint32_t)strtoul(argv[2], NULL, 10);
-  frame.height = (uint32_t)strtoul(argv[3], NULL, 10);
-  const size_t needed = (size_t)frame.width * frame.height * qplan_camera_pixel_bytes(frame.format);
+  const uint64_t needed = (uint64_t)frame.width * frame.height * qplan_camera_pixel_bytes(frame.format);
   if (needed > size) {
-    fprintf(stderr, "camera: '%s' has %lu bytes, expected %lu\n", argv[4], (unsigned long)size,
-            (unsigned long)needed);
+    fprintf(stderr, "camera: '%s' has %lu bytes, expected %llu\n", argv[4], (unsigned long)size,
+            (unsigned long long)needed);
     return 1;
   }
   const uint32_t side = frame.width < frame.height ? frame.width : frame.height;

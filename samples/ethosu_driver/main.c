@@ -3,13 +3,12 @@
 #include <qplan/qplan.h>
 #include <string.h>
 
+#include "../firmware/image_files.h"
 #include "../firmware/measure.h"
 #include "board.h"
 #include "ethosu_driver_shim.h"
 
 extern const uint8_t plan_bytes[], plan_bytes_end[];
-extern const uint8_t input_bytes[], input_bytes_end[];
-extern const uint8_t expected_bytes[], expected_bytes_end[];
 
 /* `qplan inspect PLAN` prints what a plan needs; a product would put the exact figures here, and both arrays
  * where they belong: what the plan wants in SRAM into the SRAM that the NPU reaches fastest, the rest into
@@ -99,16 +98,12 @@ static uint32_t regions_elsewhere(const qplan_session* session) {
 static int run(qplan_session* session) {
   DLTensor tensor;
   if (qplan_session_view(session, QPLAN_INPUT, 0, &tensor) < 0) return fail_session("input", session);
-  memcpy((uint8_t*)tensor.data + tensor.byte_offset, input_bytes, (size_t)(input_bytes_end - input_bytes));
+  if (!read_input(&tensor)) return 1;
   if (qplan_session_invoke(session) < 0) return fail_session("invoke", session);
   if (qplan_session_view(session, QPLAN_OUTPUT, 0, &tensor) < 0) return fail_session("output", session);
-  const size_t size = (size_t)(expected_bytes_end - expected_bytes);
-  const uint8_t* bytes = (const uint8_t*)tensor.data + tensor.byte_offset;
-  uint32_t different = 0;
-  for (size_t i = 0; i < size; ++i) different += bytes[i] != expected_bytes[i];
   const uint32_t elsewhere = regions_elsewhere(session);
-  print("output_bytes ", (uint32_t)size);
-  print("different ", different);
+  uint32_t different;
+  if (!compare_output(&tensor, &different)) return 1;
   return different == 0 && elsewhere == 0 ? 0 : 2;
 }
 

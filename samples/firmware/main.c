@@ -3,14 +3,13 @@
 #include <qplan/qplan.h>
 #include <string.h>
 
+#include "image_files.h"
 #include "measure.h"
 #ifdef FIRMWARE_PROFILE
 #include "profile.h"
 #endif
 
 extern const uint8_t plan_bytes[], plan_bytes_end[];
-extern const uint8_t input_bytes[], input_bytes_end[];
-extern const uint8_t expected_bytes[], expected_bytes_end[];
 
 #ifndef FIRMWARE_OPEN_FLAGS
 #define FIRMWARE_OPEN_FLAGS QPLAN_PLAN_DIGEST
@@ -88,7 +87,7 @@ int main(void) {
   print("self_check_stack_bytes ", stack_used());
 #endif
 
-  memcpy(input.data, input_bytes, (size_t)(input_bytes_end - input_bytes));
+  if (!read_input(&input)) return 1;
 
   stack_paint();
   if (qplan_session_invoke(session) < 0) {
@@ -105,12 +104,8 @@ int main(void) {
 #ifdef FIRMWARE_PROFILE
   profile_print(&cycles_of_steps);
 #endif
-  const size_t size = (size_t)(expected_bytes_end - expected_bytes);
-  const uint8_t* bytes = (const uint8_t*)output.data + output.byte_offset;
-  uint32_t different = 0;
-  for (size_t i = 0; i < size; ++i) different += bytes[i] != expected_bytes[i];
-  print("output_bytes ", (uint32_t)size);
-  print("different ", different);
+  uint32_t different;
+  if (!compare_output(&output, &different)) return 1;
 
   for (size_t i = (size_t)need.size; i < sizeof(arena); ++i) {
     if (arena[i] != 0) {

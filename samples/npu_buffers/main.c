@@ -21,7 +21,7 @@ static int fail_session(const char* what, qplan_session* session) {
   return fail(what, &error);
 }
 
-/* Input or output 0 of the session becomes a buffer of the device. */
+/* Input or output 0 of the session becomes a buffer of the device. After a failure there is no buffer. */
 static int make_buffer(qplan_session* session, const qplan_plan* plan, int direction, qplan_buffer* buffer,
                        qplan_tensor_info* info) {
   DLTensor tensor;
@@ -35,10 +35,17 @@ static int make_buffer(qplan_session* session, const qplan_plan* plan, int direc
   tensor.shape = (int64_t*)info->shape; /* only read */
   if (qplan_buffer_create(session, 0, &tensor, 0, buffer) < 0) return fail_session("buffer", session);
   /* The view's address stays the same as long as the buffer lives: bind once, run as often as you like. */
-  if (qplan_buffer_begin_access(buffer, QPLAN_BUFFER_READ, &view) < 0) return fail_session("access", session);
-  const qplan_status status = qplan_session_bind(session, direction, 0, &view);
-  qplan_buffer_end_access(buffer);
-  return status < 0 ? fail_session("bind", session) : 0;
+  const char* failed = NULL;
+  if (qplan_buffer_begin_access(buffer, QPLAN_BUFFER_READ, &view) < 0) {
+    failed = "access";
+  } else {
+    if (qplan_session_bind(session, direction, 0, &view) < 0) failed = "bind";
+    qplan_buffer_end_access(buffer);
+  }
+  if (failed == NULL) return 0;
+  fail_session(failed, session);
+  qplan_buffer_destroy(buffer); /* a session must not go while it has buffers */
+  return 1;
 }
 
 /* Between begin and end the CPU has the buffer: what it wrote reaches the device, what the device wrote the

@@ -534,6 +534,19 @@ class CortexM4(unittest.TestCase):
                     if "qplan_family_chain" not in symbols:  # cascades know convolutions by their whole families
                         self.assertNotIn("conv2d_ref::run", symbols, "cores with DSP instructions need no reference")
 
+    def test_files_of_other_sizes_than_the_tensors_are_refused(self):
+        folder = os.path.join(BUILD, "sizes")
+        code, _ = emit(folder, DIGITS, "cpu,arch=cortex-m4", "digits", "array")
+        empty, = write(folder, empty_bin="")
+        for files in ((empty, DIGIT_OUTPUT), (DIGIT_INPUT, empty)):
+            done = subprocess.run(
+                ["cmake", "-S", os.path.join(ROOT, "samples", "firmware"), "-B", os.path.join(folder, "tree"), "-G", "Ninja",
+                 "-DCMAKE_TOOLCHAIN_FILE=" + os.path.join(ROOT, "cmake", "toolchains", "cortex-m4.cmake"),
+                 "-DFIRMWARE_C=" + code, "-DFIRMWARE_NAME=digits", "-DFIRMWARE_INPUT=" + files[0],
+                 "-DFIRMWARE_EXPECTED=" + files[1]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            self.assertIn("empty.bin' has 0 bytes", done.stdout)
+
 
 if __name__ == "__main__":
     QPLAN, LIBRARY, BUILD = (os.path.abspath(argument) for argument in sys.argv[1:4])

@@ -164,6 +164,23 @@ class Firmware(unittest.TestCase):
                 self.assertLessEqual(int(said["init_stack_bytes"]), stack["open"])
                 self.assertLessEqual(int(said["run_stack_bytes"]), stack["invoke"])
 
+    def test_files_of_other_sizes_than_the_tensors_are_refused(self):
+        name, model, input_file, expected = models()[0]
+        with open(input_file, "rb") as file:
+            image = file.read()
+        for what, content, files in (("input", image + b"\0", lambda other: (other, expected)),
+                                     ("expected", b"", lambda other: (input_file, other))):
+            with self.subTest(what):
+                os.makedirs(BUILD, exist_ok=True)
+                other = os.path.join(BUILD, what + "_of_another_size.bin")
+                with open(other, "wb") as file:
+                    file.write(content)
+                _, elf, _ = self.build(name + "_sizes", model, *files(other))
+                done = self.start(elf)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                size = os.path.getsize(input_file if what == "input" else expected)
+                self.assertIn(f"the {what} file has {len(content)} bytes, the model's has {size}\n", done.stdout)
+
     def test_a_profile_has_the_cycles_of_each_step(self):
         name, model, input_file, expected = models()[0]
         plan, image, _ = self.build(name + "_profile", model, input_file, expected, profile=True)

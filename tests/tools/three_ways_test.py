@@ -179,6 +179,14 @@ def @main(%x: Tensor[(1, 4), uint8]) { %0 = clip(%x, a_min=0f, a_max=100f); @f(%
         self.assertIn("function 'f': node 0: clip: a_max 9 | 8\n", result.stdout)
         self.assertNotEqual(self.body(one), self.body(two))
 
+    def test_shapes_are_for_the_model_that_has_the_input(self):
+        digits = [REPOSITORY / "samples" / "models" / name for name in ("digits.tflite", "digits_qdq.onnx", "digits.pt")]
+        shape = ("--input-shape", "image=1x1x16x16")
+        for first, second in ((0, 2), (2, 0), (1, 2), (2, 1)):
+            self.assertIn("one canonical body: ", self.succeed("import", digits[first], "--diff", digits[second], *shape))
+        wrong = ("import", digits[0], "--diff", self.forms[0], "--input-shape", "none=1x2")
+        self.refused(1, ["is given for 'none'", "neither", "digits.tflite", "integers.relay"], *wrong)
+
     def test_a_comparison_prints_no_body(self):
         self.refused(2, ["--diff"], "import", self.forms[0], "--diff", self.forms[1], "--print")
 
@@ -199,6 +207,15 @@ def @main(%x: Tensor[(1, 4), uint8]) { %0 = clip(%x, a_min=0f, a_max=100f); @f(%
         self.assertEqual(result.returncode, 1)
         self.assertIn("output_scale", result.stdout)
         self.assertEqual(self.script(self.forms[0], self.folder / "none").returncode, 2)
+        result = self.script(self.forms[0], self.file("no_model.relay", b"nothing"))
+        self.assertEqual(result.returncode, 2, result.stdout)
+
+    def test_the_sample_says_in_what_a_pytorch_model_differs(self):
+        digits = REPOSITORY / "samples" / "models" / "digits.pt"
+        for models in ((digits, self.forms[0]), (self.forms[0], digits)):
+            result = self.script("--input-shape", "image=1x1x16x16", *models)
+            self.assertEqual((result.returncode, result.stderr), (1, ""))
+            self.assertIn("differences (first model | second model):\n", result.stdout)
 
     DIGITS = ("digits.tflite", "digits_qdq.onnx", "digits_float_weights.onnx", "digits.pt")
 

@@ -380,6 +380,7 @@ ir::Module import_relay(std::span<const uint8_t> bytes, std::string_view name, c
   text::ParseOptions parse_options;
   parse_options.input_types = options.input_types;
   parse_options.bindings = options.bindings;
+  parse_options.names_of_others = options.names_of_others;
   parse_options.synthesize_constants = options.synthesize_constants;
   parse_options.log = log;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,9 @@ struct ImportOptions {
   std::map<std::string, ir::ConstantRef, std::less<>> bindings;
   // Types of inputs: they fix dynamic extents, and type the free variables of Relay text.
   std::map<std::string, ir::TensorType, std::less<>> input_types;
+  // Of two models that are imported with the same options: names above that are no inputs of this model go
+  // there. Otherwise they are refused.
+  std::set<std::string>* names_of_others = nullptr;
   // Data for constants that a text names without giving them, the same for the same seed on every host.
   // Without a seed such a text is refused.
   std::optional<uint64_t> synthesize_constants;

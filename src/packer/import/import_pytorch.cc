@@ -32,6 +32,10 @@ void check_names(const std::vector<Parameter>& inputs, const ImportOptions& opti
   for (const Parameter& input : inputs) known += (known.empty() ? "" : ", ") + in_quotes(input.name);
   const auto check = [&](const std::string& name, const char* what) {
     if (std::ranges::find(inputs, name, &Parameter::name) != inputs.end()) return;
+    if (options.names_of_others != nullptr) {
+      options.names_of_others->insert(name);
+      return;
+    }
     wrong_options(cat(what, " for ", in_quotes(name), ", which is no input; inputs are ", known));
   };
   for (const auto& [name, type] : options.input_types) check(name, "a type is given");

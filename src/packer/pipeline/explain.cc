@@ -178,10 +178,20 @@ BodyComparison compare_models(const NamedModel& model, const NamedModel& other, 
   of_bodies.canonical_body = true;
   std::vector<std::vector<ir::Function>> bodies;
   std::vector<std::string> contracts;
+  // What is given for inputs is for the model that has such an input: a .pt file needs shapes, the .tflite
+  // file beside it takes none.
+  std::vector<std::set<std::string>> unknown(2);
   for (const NamedModel& m : {model, other}) {
+    of_bodies.import.names_of_others = &unknown[bodies.size()];
     bodies.push_back(pipeline::canonical_bodies(canonical_module(m.bytes, m.name, of_bodies)));
-    contracts.push_back(pipeline::contracts_of(
-        pipeline::import_any(m.bytes, m.name, /*log=*/{}, options.import)));  // what it says was told before
+    contracts.push_back(pipeline::contracts_of(pipeline::import_any(
+        m.bytes, m.name, /*log=*/{}, of_bodies.import)));  // what it says was told before
+  }
+  for (const std::string& name : unknown[0]) {
+    if (!unknown[1].contains(name)) continue;
+    throw PackError(QPLAN_INVALID_ARGUMENT,
+                    "a type or a constant is given for '" + name + "', which is an input of neither '" +
+                        std::string(model.name) + "' nor '" + std::string(other.name) + "'");
   }
   const pipeline::BodyDifference difference = pipeline::compare_bodies(bodies[0], bodies[1]);
   return {difference.lines.empty(),

@@ -213,15 +213,18 @@ bool is_pytorch(std::span<const uint8_t> model) {
 // A .tflite model says everything itself.
 ir::Module import_tflite_alone(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
                                const ImportOptions& options) {
-  for (const bool given : {!options.bindings.empty(), !options.input_types.empty()}) {
-    if (!given) continue;
-    const std::string& first =
-        options.bindings.empty() ? options.input_types.begin()->first : options.bindings.begin()->first;
-    throw PackError(QPLAN_INVALID_ARGUMENT,
-                    "'" + std::string(name) +
-                        "': a TensorFlow Lite model has its own types and data, nothing can be given for '" +
-                        first + "'");
-  }
+  const auto check = [&](const std::string& given) {
+    if (options.names_of_others == nullptr) {
+      throw PackError(
+          QPLAN_INVALID_ARGUMENT,
+          "'" + std::string(name) +
+              "': a TensorFlow Lite model has its own types and data, nothing can be given for '" + given +
+              "'");
+    }
+    options.names_of_others->insert(given);
+  };
+  for (const auto& [given, constant] : options.bindings) check(given);
+  for (const auto& [given, type] : options.input_types) check(given);
   return import_tflite(model, name, log, options);
 }
 

@@ -262,6 +262,10 @@ void Parser::check_options() const {
   const auto check = [&](const std::string& name, const char* option) {
     const std::vector<std::string>& inputs = resolution_.inputs;
     if (std::ranges::find(inputs, name) != inputs.end()) return;
+    if (options_.names_of_others != nullptr) {
+      options_.names_of_others->insert(name);
+      return;
+    }
     throw PackError(QPLAN_INVALID_ARGUMENT,
                     cat(tokens_.name(), ": ", option, ": there is no input or free variable '", name,
                         "'; there ", inputs.empty() ? "are none" : "are " + list_names(inputs)));

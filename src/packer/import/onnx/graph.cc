@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "src/base/checked.h"
@@ -249,10 +250,15 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
 
 // Options that name no input are mistakes.
 template <typename Map>
-void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what) {
+void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what,
+                 std::set<std::string>* names_of_others) {
   for (const auto& [name, unused] : named) {
     if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; }))
       continue;
+    if (names_of_others != nullptr) {
+      names_of_others->insert(name);
+      continue;
+    }
     std::string known;
     constexpr size_t kMaxShown = 16;
     for (size_t i = 0; i < inputs.size() && i < kMaxShown; ++i) {
@@ -279,8 +285,8 @@ void define_inputs(Graph& graph, const ImportOptions& options) {
   for (const ValueInfo& input : model.inputs) {
     if (!initialized.contains(input.name)) inputs.push_back(&input);
   }
-  check_names(options.bindings, inputs, "a binding");
-  check_names(options.input_types, inputs, "an input type");
+  check_names(options.bindings, inputs, "a binding", options.names_of_others);
+  check_names(options.input_types, inputs, "an input type", options.names_of_others);
   std::unordered_set<std::string> clean_names;
   for (const ValueInfo* input : inputs) {
     if (input->name.empty()) invalid("an input has no name");

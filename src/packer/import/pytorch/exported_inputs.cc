@@ -348,6 +348,10 @@ void check_derived(const Input& input, const ir::Shape& shape, const Symbols& sy
 void check_names(const std::vector<Input>& inputs, const ImportOptions& options) {
   const auto check = [&](const std::string& name, const char* what) {
     if (std::ranges::find(inputs, name, &Input::name) != inputs.end()) return;
+    if (options.names_of_others != nullptr) {
+      options.names_of_others->insert(name);
+      return;
+    }
     std::string known;
     constexpr size_t kShown = 16;
     for (size_t i = 0; i < inputs.size() && i < kShown; ++i)
