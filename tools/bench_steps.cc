@@ -94,7 +94,8 @@ std::vector<std::vector<uint8_t>> random_inputs(const PlanFile& plan, uint32_t s
         values[k] = static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
       }
     } else {
-      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+      const uint8_t mask = is_type(info.dtype, kBoolCode, 8) ? 1 : 0xff;
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random() & mask);
     }
     inputs.push_back(std::move(bytes));
   }

@@ -35,7 +35,7 @@ TensorBytes read_tensors(const fs::path& directory, const char* noun, int direct
       throw Failure("'" + directory.string() + "': has no " + stem + ".bin or " + stem + ".npy for " +
                     describe(direction, i, infos[i]));
     }
-    tensors.push_back(load_input(path, infos[i], describe(direction, i, infos[i]), {}));
+    tensors.push_back(load_input(path, infos[i], describe(direction, i, infos[i]), {}, noun));
   }
   return tensors;
 }
@@ -213,12 +213,13 @@ std::string bucket_text(uint64_t low) {
   return low <= 2 ? std::to_string(low) : std::to_string(low) + ".." + std::to_string(2 * (low - 1));
 }
 
+// count of a row without a number.
 uint64_t best_of_row(const qplan_tensor_info& info, const void* bytes, uint64_t begin, uint64_t count) {
-  uint64_t best = 0;
-  double score = -HUGE_VAL;
+  uint64_t best = count;
+  double score = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    const double value = real_value(info, bytes, begin + i).value_or(-HUGE_VAL);
-    if (value > score) {
+    const double value = real_value(info, bytes, begin + i).value_or(NAN);
+    if (value > score || (best == count && !std::isnan(value))) {
       score = value;
       best = i;
     }

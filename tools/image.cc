@@ -46,7 +46,13 @@ std::string limits_text() {
          std::to_string(kMaxImagePixels) + " in all; scale it down first";
 }
 
-[[noreturn]] void fail_to_decode(const std::string& path) {
+void check_damage(const std::vector<uint8_t>& file, const std::string& path) {
+  const std::string damage = image_damage(file);
+  if (!damage.empty()) fail(path, "is damaged: " + damage + "; copy or save it again");
+}
+
+[[noreturn]] void fail_to_decode(const std::vector<uint8_t>& file, const std::string& path) {
+  check_damage(file, path);
   const char* reason = stbi_failure_reason();
   // The decoder's word for a side beyond STBI_MAX_DIMENSIONS.
   if (reason != nullptr && std::string_view(reason) == "too large") {
@@ -71,7 +77,7 @@ void check_header(const std::vector<uint8_t>& file, const std::string& path) {
   int height = 0;
   int channels = 0;
   if (stbi_info_from_memory(file.data(), static_cast<int>(file.size()), &width, &height, &channels) == 0) {
-    fail_to_decode(path);
+    fail_to_decode(file, path);
   }
   // A BMP whose rows go from top to bottom has a negative height.
   check_size(width, std::llabs(static_cast<int64_t>(height)), path);
@@ -123,7 +129,8 @@ Image decode_image(const std::vector<uint8_t>& file, const std::string& path) {
     fail(path, "needs more than " + std::to_string(kMaxDecoderBytes >> 20) +
                    " MiB of memory to decode; save it smaller or with 8 bits per channel");
   }
-  if (pixels == nullptr) fail_to_decode(path);
+  if (pixels == nullptr) fail_to_decode(file, path);
+  check_damage(file, path);
   check_size(width, height, path);
   Image image{static_cast<uint32_t>(width), static_cast<uint32_t>(height), kChannels, {}};
   image.pixels.assign(pixels.get(),

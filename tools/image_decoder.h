@@ -1,10 +1,12 @@
 // The decoder of images: stb_image as this project configures it (stb_image.cc holds the implementation), and
-// what bounds it on hostile files: its heap, and checks of JPEG tables that it reads without one.
+// what bounds it on hostile files (its heap, checks of JPEG tables that it reads without one), and what it
+// does not notice of damaged ones.
 #ifndef QPLAN_TOOLS_IMAGE_DECODER_H_
 #define QPLAN_TOOLS_IMAGE_DECODER_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace qplan::tools {
@@ -38,6 +40,10 @@ class DecoderBudget {
 // its own tables, or where there are more segments of tables than 1000, each of which takes time. Files that
 // are no JPEG have none.
 [[nodiscard]] bool has_sound_huffman_tables(const std::vector<uint8_t>& file);
+
+// What a BMP or PNG lacks, or has wrong, although the decoder may make a picture of it: pixels that are not
+// in the file, chunks without their checksum or end. "" where nothing is known to be wrong.
+[[nodiscard]] std::string image_damage(const std::vector<uint8_t>& file);
 
 }  // namespace qplan::tools
 

@@ -18,27 +18,27 @@ namespace {
 }
 
 std::vector<uint8_t> load_raw(const std::string& path, const qplan_tensor_info& info,
-                              const std::string& label) {
+                              const std::string& label, const std::string& role) {
   const std::string expected = label + " needs " + std::to_string(info.size_bytes);
-  std::vector<uint8_t> bytes = read_file(path, "input", {info.size_bytes, expected});
+  std::vector<uint8_t> bytes = read_file(path, role, {info.size_bytes, expected});
   if (bytes.size() != info.size_bytes) {
-    throw Failure("input '" + path + "': has " + std::to_string(bytes.size()) + " bytes, " + expected);
+    throw Failure(role + " '" + path + "': has " + std::to_string(bytes.size()) + " bytes, " + expected);
   }
   return bytes;
 }
 
 std::vector<uint8_t> load_npy(const std::string& path, const qplan_tensor_info& info,
-                              const std::string& label) {
+                              const std::string& label, const std::string& role) {
   // The error for an array of another type or shape states both, unless the array is far too large.
   constexpr uint64_t kSlack = uint64_t{1} << 24;
   const uint64_t max_bytes = info.size_bytes + kSlack;
   const std::vector<uint8_t> file =
-      read_file(path, "input", {max_bytes, label + " takes at most " + std::to_string(max_bytes)});
-  const NpyHeader header = parse_npy(file, path);
+      read_file(path, role, {max_bytes, label + " takes at most " + std::to_string(max_bytes)});
+  const NpyHeader header = parse_npy(file, path, role);
   const bool same_shape = header.shape.size() == static_cast<size_t>(info.ndim) &&
                           std::equal(header.shape.begin(), header.shape.end(), info.shape);
   if (!is_type(info.dtype, header.dtype.code, header.dtype.bits) || !same_shape) {
-    throw Failure("input '" + path + "': is " + dtype_name(header.dtype) +
+    throw Failure(role + " '" + path + "': is " + dtype_name(header.dtype) +
                   shape_text(header.shape.data(), static_cast<int32_t>(header.shape.size())) + ", expected " +
                   label);
   }
@@ -189,10 +189,11 @@ ImageLayout image_layout(const qplan_tensor_info& info, const std::string& label
 }
 
 std::vector<uint8_t> load_input(const std::string& path, const qplan_tensor_info& info,
-                                const std::string& label, const Normalisation& normalisation) {
+                                const std::string& label, const Normalisation& normalisation,
+                                const std::string& role) {
   if (has_image_extension(path)) return load_picture(path, info, label, normalisation);
-  if (ends_with(path, ".npy")) return load_npy(path, info, label);
-  return load_raw(path, info, label);
+  if (ends_with(path, ".npy")) return load_npy(path, info, label, role);
+  return load_raw(path, info, label, role);
 }
 
 // ---- .npy files
@@ -202,7 +203,8 @@ namespace {
 // Reads the header's text, a Python dict literal: {'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }
 class DictReader {
  public:
-  DictReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+  // where: "input 'x.npy'", for errors.
+  DictReader(std::string_view text, const std::string& where) : text_(text), where_(where) {}
 
   void read() {
     expect('{');
@@ -224,12 +226,11 @@ class DictReader {
         break;
       }
     }
+    if (peek() != '\0' || at_ < text_.size()) malformed();  // NumPy pads with blanks alone
     if (!descr || !fortran_order || !shape) fail("its header lacks 'descr', 'fortran_order' or 'shape'");
   }
 
-  [[noreturn]] void fail(const std::string& reason) const {
-    throw Failure("input '" + path_ + "': " + reason);
-  }
+  [[noreturn]] void fail(const std::string& reason) const { throw Failure(where_ + ": " + reason); }
 
   std::optional<std::string> descr;
   std::optional<bool> fortran_order;
@@ -296,7 +297,7 @@ class DictReader {
   }
 
   std::string_view text_;
-  const std::string& path_;
+  const std::string& where_;
   size_t at_ = 0;
 };
 
@@ -308,8 +309,7 @@ DLDataType parse_descr(const DictReader& header) {
   if (descr.size() != 3 || std::strchr("<>|=", descr[0]) == nullptr) unknown();
   const int bytes = descr[2] - '0';
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) unknown();
-  constexpr uint8_t kDLBoolCode = 6;  // older dlpack.h lack its name
-  if (descr[1] == 'b' && bytes == 1) return DLDataType{kDLBoolCode, 8, 1};
+  if (descr[1] == 'b' && bytes == 1) return DLDataType{kBoolCode, 8, 1};
   uint8_t code = kDLInt;
   switch (descr[1]) {
     case 'i':
@@ -333,8 +333,9 @@ DLDataType parse_descr(const DictReader& header) {
 
 }  // namespace
 
-NpyHeader parse_npy(const std::vector<uint8_t>& file, const std::string& path) {
-  const auto fail = [&](const std::string& reason) { throw Failure("input '" + path + "': " + reason); };
+NpyHeader parse_npy(const std::vector<uint8_t>& file, const std::string& path, const std::string& role) {
+  const std::string where = role + " '" + path + "'";
+  const auto fail = [&](const std::string& reason) { throw Failure(where + ": " + reason); };
   constexpr size_t kMagicBytes = 8;  // "\x93NUMPY", major, minor
   if (file.size() < kMagicBytes + 2 || std::memcmp(file.data(), "\x93NUMPY", 6) != 0) {
     fail("is not a .npy file");
@@ -349,7 +350,7 @@ NpyHeader parse_npy(const std::vector<uint8_t>& file, const std::string& path) {
   }
   if (file.size() < text_begin || file.size() - text_begin < length) fail("is cut off in its .npy header");
 
-  DictReader header({reinterpret_cast<const char*>(file.data()) + text_begin, length}, path);
+  DictReader header({reinterpret_cast<const char*>(file.data()) + text_begin, length}, where);
   header.read();
   NpyHeader result;
   result.dtype = parse_descr(header);

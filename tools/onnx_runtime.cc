@@ -44,8 +44,8 @@ let ort;
 try { ort = require("onnxruntime-node"); } catch { process.exit(77); }
 const fs = require("fs");
 const [model, folder, cases] = process.argv.slice(1);
-const types = {"|i1": ["int8", Int8Array], "|u1": ["uint8", Uint8Array], "<i2": ["int16", Int16Array],
-               "<i4": ["int32", Int32Array], "<i8": ["int64", BigInt64Array], "<f4": ["float32", Float32Array]};
+const types = {"|b1": ["bool", Uint8Array], "|i1": ["int8", Int8Array], "|u1": ["uint8", Uint8Array], 
+               "<i2": ["int16", Int16Array], "<i4": ["int32", Int32Array], "<i8": ["int64", BigInt64Array], "<f4": ["float32", Float32Array]};
 function load(path) {
   const file = fs.readFileSync(path), begin = 10 + file.readUInt16LE(8), header = file.toString("latin1", 10, begin);
   const [type, Data] = types[header.match(/'descr': '([^']*)'/)[1]];
@@ -141,7 +141,8 @@ void read_outputs(const TemporaryFolder& folder, const PlanFile& plan, std::vect
     TensorBytes outputs;
     for (uint32_t i = 0; i < infos.size(); ++i) {
       const std::string path = folder.file(std::to_string(k) + "_output" + std::to_string(i) + ".npy");
-      outputs.push_back(load_input(path, infos[i], describe(QPLAN_OUTPUT, i, infos[i]), {}));
+      outputs.push_back(
+          load_input(path, infos[i], describe(QPLAN_OUTPUT, i, infos[i]), {}, "output of ONNX Runtime"));
     }
     (*cases)[k].outputs = std::move(outputs);
   }

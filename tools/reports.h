@@ -117,7 +117,8 @@ inline double gmacs(uint64_t macs, uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(macs) / static_cast<double>(ns);
 }
 
-// Random bytes for integers, [-1, 1) for floats: the bytes of each input, the same in every call with a seed.
+// Random bytes for integers, 0 or 1 for booleans, [-1, 1) for floats: the bytes of each input, the same in
+// every call with a seed.
 std::vector<std::vector<uint8_t>> random_inputs(const PlanFile& plan, uint32_t seed);
 // Those of seed 1: kernels whose time depends on values meet ordinary ones.
 void write_random_inputs(const PlanFile& plan, Session& session);

@@ -33,6 +33,7 @@ bool with_element(DLDataType dtype, const void* bytes, uint64_t index, F&& f) {
   if (is_type(dtype, kDLUInt, 64)) return f(load<uint64_t>(bytes, index)), true;
   if (is_type(dtype, kDLFloat, 32)) return f(load<float>(bytes, index)), true;
   if (is_type(dtype, kDLFloat, 64)) return f(load<double>(bytes, index)), true;
+  if (is_type(dtype, kBoolCode, 8)) return f(load<uint8_t>(bytes, index)), true;
   return false;
 }
 
@@ -63,6 +64,7 @@ uint32_t scale_index(const qplan_tensor_info& info, uint64_t index) {
 }  // namespace
 
 std::string dtype_name(DLDataType dtype) {
+  if (is_type(dtype, kBoolCode, 8)) return "bool";
   std::string name;
   switch (dtype.code) {
     case kDLInt:
@@ -170,19 +172,27 @@ std::vector<Score> top_scores(const qplan_tensor_info& info, const void* bytes, 
   return scores;
 }
 
-Labels::Labels(const std::string& path) : path_(path) {
-  const std::vector<uint8_t> bytes = read_file(path, "labels");
-  std::string line;
-  for (const uint8_t byte : bytes) {
-    if (byte == '\n') {
-      names_.push_back(line);
-      line.clear();
-    } else if (byte != '\r') {
-      line += static_cast<char>(byte);
+std::string read_text(const std::string& path, std::string_view what) {
+  const std::vector<uint8_t> bytes = read_file(path, what);
+  std::string text(bytes.begin(), bytes.end());
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+std::vector<std::string> read_lines(const std::string& path, std::string_view what) {
+  std::vector<std::string> lines(1);
+  for (const char c : read_text(path, what)) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else if (c != '\r') {
+      lines.back() += c;
     }
   }
-  if (!line.empty()) names_.push_back(line);
-  while (!names_.empty() && names_.back().empty()) names_.pop_back();
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+Labels::Labels(const std::string& path) : path_(path), names_(read_lines(path, "labels")) {
   if (names_.empty()) throw Failure("labels '" + path + "': holds no names, expected one per line");
 }
 
@@ -199,10 +209,11 @@ bool is_plain(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 
 // "<i4"; "" for what NumPy has no name for.
 std::string numpy_dtype(DLDataType dtype) {
   if (dtype.lanes != 1 || dtype.bits % 8 != 0 || dtype.bits == 0) return "";
-  const char kind = dtype.code == kDLInt     ? 'i'
-                    : dtype.code == kDLUInt  ? 'u'
-                    : dtype.code == kDLFloat ? 'f'
-                                             : '\0';
+  const char kind = dtype.code == kDLInt      ? 'i'
+                    : dtype.code == kDLUInt   ? 'u'
+                    : dtype.code == kDLFloat  ? 'f'
+                    : dtype.code == kBoolCode ? 'b'
+                                              : '\0';
   if (kind == '\0') return "";
   return std::string(dtype.bits == 8 ? "|" : "<") + kind + std::to_string(dtype.bits / 8);
 }

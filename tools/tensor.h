@@ -22,6 +22,9 @@ std::string shape_text(const int64_t* shape, int32_t ndim);  // "[1,128,128,3]"
 std::string describe(int direction, uint32_t index,
                      const qplan_tensor_info& info);  // "input 0 'x' uint8[1,64]"
 
+// DLPack's code of booleans, of which each is a byte, 0 or 1; older dlpack.h lack its name.
+inline constexpr uint8_t kBoolCode = 6;
+
 [[nodiscard]] bool is_type(DLDataType dtype, uint8_t code, uint8_t bits);
 [[nodiscard]] uint64_t element_count(const qplan_tensor_info& info);
 
@@ -49,9 +52,14 @@ struct Score {
 // The count largest values, largest first; of equal ones the first. Empty for dtypes without a plain C type.
 std::vector<Score> top_scores(const qplan_tensor_info& info, const void* bytes, uint32_t count);
 
+// A text file, without the mark (BOM) that some editors put before UTF-8. what: as for read_file.
+std::string read_text(const std::string& path, std::string_view what);
+// Its lines, without the empty ones at the end.
+std::vector<std::string> read_lines(const std::string& path, std::string_view what);
+
 class Labels {
  public:
-  // One name per line; empty lines at the end do not count.
+  // One name per line.
   explicit Labels(const std::string& path);
   // Names that come from elsewhere; where: in place of the path.
   Labels(std::string where, std::vector<std::string> names)
@@ -176,9 +184,10 @@ struct NpyHeader {
   size_t data_offset = 0;  // bytes, where the elements begin
 };
 
-// Reads the header of a little-endian array of integers or floats in C order and checks that its elements
-// fill the rest of the file. path is for errors.
-NpyHeader parse_npy(const std::vector<uint8_t>& file, const std::string& path);
+// Reads the header of a little-endian array of booleans, integers or floats in C order and checks that its
+// elements fill the rest of the file. path and role (what the file is) are for errors.
+NpyHeader parse_npy(const std::vector<uint8_t>& file, const std::string& path,
+                    const std::string& role = "input");
 
 // One input file of `qplan run` -> the bytes of one input tensor.
 
@@ -203,9 +212,11 @@ struct ImageLayout {
 // [1,h,w,c], [1,c,h,w], [h,w,c], [c,h,w] or [1,h,w] with c 1 or 3. Failure, with label, for other shapes.
 ImageLayout image_layout(const qplan_tensor_info& info, const std::string& label);
 
-// path is a .npy, a picture, or raw bytes, by its extension. label describes the tensor in errors.
+// path is a .npy, a picture, or raw bytes, by its extension. In errors label describes the tensor, and role
+// says what the file is.
 std::vector<uint8_t> load_input(const std::string& path, const qplan_tensor_info& info,
-                                const std::string& label, const Normalisation& normalisation);
+                                const std::string& label, const Normalisation& normalisation,
+                                const std::string& role = "input");
 
 }  // namespace qplan::tools
 

@@ -38,6 +38,32 @@ class DumpTensors(CommandTest):
         self.assertEqual(index["hidden"], [])
 
     @needs_numpy
+    def test_booleans_are_numpys(self):
+        model = self.file("bool.relay", b"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4), float32]) {
+  cast(%x, dtype="bool")
+}
+""")
+        plan, x = self.folder / "bool.qplan", self.file("x.bin", numpy.array([0, 2, 0, 1], numpy.float32).tobytes())
+        self.succeed("pack", model, "-o", plan)
+        folder, index = self.dump(plan, x)
+        numpy.testing.assert_array_equal(numpy.load(folder / index["tensors"][-1]["file"]), [[False, True, False, True]])
+        self.assertEqual(index["tensors"][-1]["dtype"], "bool")
+        self.assertIn("bool[1,4]: 0 1 0 1", self.succeed("run", plan, "--input", x))
+        (output,) = self.succeed_json("run", plan, "--input", x, "--json")["outputs"]
+        self.assertEqual((output["dtype"], output["first_values"]), ("bool", [0, 1, 0, 1]))
+        golden = self.folder / "golden"
+        golden.mkdir()
+        (golden / "input0.bin").write_bytes(x.read_bytes())
+        numpy.save(golden / "output0.npy", numpy.array([[False, False, True, True]]))
+        result = run("check", plan, "--expect", golden, "--json")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        (found,) = json.loads(result.stdout)["comparisons"][0]["outputs"]
+        self.assertEqual((found["different"], found["rows"], found["same_top1"]), (2, 1, 0))
+        numpy.save(golden / "output0.npy", numpy.zeros((1, 4), numpy.uint8))
+        self.refused(1, ["output '", "is uint8[1,4], expected output 0"], "check", plan, "--expect", golden)
+
+    @needs_numpy
     def test_the_last_tensor_is_the_output_whatever_runs_it(self):
         for options in ((), ("--isa", "reference"), ("--threads", "2")):
             folder, index = self.dump(self.plan, self.digit_input(4), options=options)

@@ -81,6 +81,22 @@ class HostilePictures(CommandTest):
     def test_more_bits_than_memory_allows(self):
         self.refuse_picture(["512 MiB", "8 bits"], "deep.png", png(8192, 4096, depth=16, colour=COLOUR_AND_ALPHA))
 
+    def test_damaged_pngs(self):
+        good = png(16, 16)
+        self.assertEqual(self.run_picture("good.png", good).returncode, 0)
+        data = good.index(b"IDAT") - 4
+        for at, chunk_name in ((30, "IHDR at byte 8"), (data + 12, f"IDAT at byte {data}"), (len(good) - 1, "IEND")):
+            damaged = bytearray(good)
+            damaged[at] ^= 0x55
+            self.refuse_picture(["is damaged", chunk_name, "checksum"], "damaged.png", damaged)
+        self.refuse_picture(["is damaged: it ends without its chunk IEND"], "no_end.png", good[:-12])
+        self.refuse_picture([f"it ends within its chunk IDAT at byte {data}"], "half.png", good[:-20])
+
+    def test_half_of_a_bmp(self):
+        whole = bmp(16, 16)[:-4] + bytes(16 * 16 * 3)
+        self.assertEqual(self.run_picture("whole.bmp", whole).returncode, 0)
+        self.refuse_picture(["is damaged", f"has {54 + 384} bytes", f"need {54 + 768}"], "half.bmp", whole[:54 + 384])
+
     def test_many_scans(self):
         self.refuse_picture(["501 scans"], "scans.jpg", jpeg_with_scans(501))
 

@@ -117,6 +117,15 @@ TEST(DecodeImage, ReadsRowsFromTopToBottom) {
   EXPECT_EQ(decode_image(bmp, "x.bmp").pixels, (std::vector<uint8_t>{1, 2, 3, 10, 20, 30}));
 }
 
+TEST(DecodeImage, RefusesABmpThatEndsBeforeItsPixels) {
+  std::vector<uint8_t> bmp = small_bmp();
+  bmp.resize(bmp.size() - 2);  // the padding of the last row
+  EXPECT_EQ(decode_image(bmp, "x.bmp").pixels, (std::vector<uint8_t>{1, 2, 3, 10, 20, 30}));
+  bmp.pop_back();
+  EXPECT_EQ(refusal(bmp),
+            "image 'x.bmp': is damaged: it has 59 bytes, its pixels need 60; copy or save it again");
+}
+
 TEST(DecoderMemory, IsBoundedByTheBudget) {
   EXPECT_EQ(decoder_allocate(1), nullptr) << "nobody set a budget";
   const DecoderBudget budget(1000);

@@ -77,12 +77,46 @@ TEST(ParseNpy, SaysWhatIsWrong) {
   EXPECT_NE(error_of({'n', 'o'}).find("not a .npy file"), std::string::npos);
 }
 
+TEST(ParseNpy, RefusesTextAfterTheDictionary) {
+  const std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (4,)}";
+  EXPECT_EQ(error_of(npy(1, header + " \n", 4)), "");
+  for (const char* junk : {" 7", " }", ", {}"})
+    EXPECT_NE(error_of(npy(1, header + junk, 4)).find("malformed at character"), std::string::npos) << junk;
+}
+
+TEST(ParseNpy, SaysWhatTheFileIs) {
+  try {
+    parse_npy({'n', 'o'}, "w.npy", "binding");
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "binding 'w.npy': is not a .npy file");
+  }
+}
+
 TEST(ParseNpy, RefusesEveryTruncation) {
   const std::vector<uint8_t> file = npy(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }\n", 12);
   for (size_t size = 0; size < file.size(); ++size) {
     EXPECT_THROW(parse_npy({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)}, "x"), Failure)
         << size;
   }
+}
+
+TEST(Booleans, AreNumbersThatNumPyReads) {
+  const int64_t shape[] = {1, 4};
+  qplan_tensor_info info{};
+  info.dtype = {6, 8, 1};  // DLPack's boolean
+  info.ndim = 2;
+  info.shape = shape;
+  info.size_bytes = 4;
+  const uint8_t bytes[] = {0, 1, 1, 0};
+  EXPECT_EQ(dtype_name(info.dtype), "bool");
+  EXPECT_EQ(element_text(info, bytes, 1), "1");
+  EXPECT_EQ(real_value(info, bytes, 2), 1.0);
+  ASSERT_EQ(top_scores(info, bytes, 1).size(), 1u);
+  EXPECT_EQ(top_scores(info, bytes, 1)[0].index, 1u);
+  const std::string file = npy_file(info, bytes);
+  EXPECT_NE(file.find("'descr': '|b1', 'fortran_order': False, 'shape': (1, 4, )"), std::string::npos);
+  EXPECT_EQ(parse_npy({file.begin(), file.end()}, "x.npy").dtype.code, 6);
 }
 
 }  // namespace
