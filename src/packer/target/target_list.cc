@@ -253,6 +253,9 @@ Target make_named_target(const TargetText& text, const std::optional<MemorySizes
   std::optional<int32_t> priority;
   std::optional<uint64_t> clock_khz;
   for (const auto& [key, value] : text.options) {
+    const bool is_ours = library == known.libraries.end();  // what others mean by two is theirs
+    if (is_ours && std::ranges::count(text.options, key, &TargetOptions::value_type::first) > 1)
+      fail_target(cat("option '", key, "' of '", text.name, "' is there twice"));
     if (key == "priority") {
       priority = checked_priority(value);
     } else if (key == "clock" && text.name != "cpu") {

@@ -86,6 +86,8 @@ TEST(TargetList, UnknownThingsAreErrorsThatListTheKnown) {
       list_refusal("sram=quarter,vta"),
       "target: option 'sram=quarter' comes before any target; expected a name first, like \"vta, cpu\"");
   EXPECT_EQ(list_refusal("vta, cpu, vta"), "target: 'vta' is there twice");
+  EXPECT_EQ(list_refusal("cpu,isa=avx2,isa=sse41"), "target: option 'isa' of 'cpu' is there twice");
+  EXPECT_EQ(list_refusal("vta,clock=1MHz,clock=2MHz, cpu"), "target: option 'clock' of 'vta' is there twice");
   EXPECT_EQ(list_refusal("vta,priority=high"), "target: priority 'high' is not a number from 0 to 1000000");
   EXPECT_EQ(list_refusal("vta,priority=-1"), "target: priority '-1' is not a number from 0 to 1000000");
 }
