@@ -21,12 +21,19 @@ def real_values(info, array):
     return info.scale * (array.astype(np.float64) - info.zero_point)
 
 
+def count(text):
+    """A number of names to print."""
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"found {value}, expected at least 1")
+    return value
+
+
 def main():
     parser = argparse.ArgumentParser(description="Classifies .npy arrays with a plan.")
     parser.add_argument("model", help=".qplan, or a .tflite that is packed first")
     parser.add_argument("inputs", nargs="+", help=".npy files, one inference each")
     parser.add_argument("--labels", help="names of the classes, one per line")
-    parser.add_argument("--top", type=int, default=3)
+    parser.add_argument("--top", type=count, default=3)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
 

@@ -281,6 +281,10 @@ class Install(unittest.TestCase):
                                 self.npy("digit6"), "--labels", DIGITS.with_name("digits_labels.txt"),
                                 cwd=self.folder, env=environment)
         self.assertIn(": six ", text)
+        refused = subprocess.run([sys.executable, REPOSITORY / "samples" / "python" / "classify.py", self.plan, self.npy("digit6"),
+                                  "--top", "0"], cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("argument --top: found 0, expected at least 1", refused.stderr)
 
     def npy(self, name):
         import numpy
