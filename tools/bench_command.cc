@@ -10,6 +10,7 @@
 #include "qplan/host.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/number_option.h"
 #include "tools/reports.h"
@@ -204,12 +205,7 @@ void add_bench_command(CLI::App& app) {
       ->add_option("--runs", options->runs,
                    "Runs that are measured (default: at least 30, for at least half a second)")
       ->type_name("N")
-      ->transform(whole_number())
-      ->check([](const std::string& text) {
-        uint32_t value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= 1) return std::string();
-        return "'" + text + "' is not a number of runs from 1";
-      });
+      ->transform(whole_number(1, UINT32_MAX));
   command->add_option("--warmup", options->warm_up, "Runs before those that are measured (default 5)")
       ->type_name("N")
       ->transform(whole_number())
@@ -245,7 +241,10 @@ void add_bench_command(CLI::App& app) {
       "  qplan bench model.qplan --threads 2 --runs 5 --trace trace.json\n"
       "  qplan bench npu.qplan --driver ./libmy_driver.so\n"
       "Regions on the simulator take the simulator's time, not a device's.");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() {
+    refuse_unused_normalisation(*command, options->inputs);
+    run(*options);
+  });
 }
 
 }  // namespace qplan::tools

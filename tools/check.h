@@ -147,6 +147,13 @@ struct CheckOptions {
   [[nodiscard]] bool compares() const { return !expect.empty() || !against.empty(); }
 };
 
+// What --against knows beside files.
+const std::vector<std::string>& known_references();
+// The words of --against, between commas.
+std::vector<std::string> against_words(const CheckOptions& options);
+// Whether the word is the file of a model, which is packed with the options of the command.
+bool names_model(const std::string& word);
+
 // Two sides that should give the same bytes, or one and the outputs of the cases.
 struct Comparison {
   std::string label;    // "isa avx2"

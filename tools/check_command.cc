@@ -11,6 +11,7 @@
 #include "tools/check.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/number_option.h"
 #include "tools/reports.h"
@@ -186,19 +187,47 @@ void check_reproduce(const CheckOptions& options) {
   }
 }
 
-void run(const CheckOptions& options) {
+// Options that the comparisons in question do not read.
+void refuse_unused(const CLI::App& command, const CheckOptions& options) {
+  if (!options.compares()) {
+    const std::string without = "without --expect or --against";
+    refuse_without_effect(command, {"--input", "--mean", "--std", "--random", "--tolerance", "--reproduce"},
+                          without);
+    if (!options.self)
+      refuse_without_effect(command, {"--threads", "--affinity", "--isa", "--pool"}, without + " or --self");
+    return;
+  }
+  refuse_unused_normalisation(command, options.inputs);
+  if (!options.inputs.empty()) refuse_without_effect(command, {"--random"}, "beside --input");
+  if (!options.expect.empty()) {
+    refuse_without_effect(command, {"--random"}, "beside --expect");
+    return;
+  }
+  const std::vector<std::string> against = against_words(options);
+  const auto is_only = [&](const char* word) {
+    return std::ranges::all_of(against, [&](const std::string& other) { return other == word; });
+  };
+  if (is_only("isas")) refuse_without_effect(command, {"--isa"}, "on --against isas, which has each of them");
+  if (is_only("threads")) {
+    refuse_without_effect(command, {"--threads", "--affinity"},
+                          "on --against threads, which has numbers of its own");
+  }
+}
+
+void run(const CLI::App& command, const CheckOptions& options) {
   parse_isa(options.session.isa);
+  if (!options.against.empty() && against_words(options).empty())
+    throw UsageError("--against: names nothing; expected a plan, a model or " + joined(known_references()));
+  const bool packs = std::ranges::any_of(against_words(options), names_model);
+  if (is_plan_file(options.model.model) && !packs) refuse_options_of_models(command);
   check_reproduce(options);
   driver_options(options.session.npu);
   if (options.self && options.compares())
     throw UsageError("--self compares with nothing else: leave out --expect and --against");
   if (!options.compares()) {
     const PlanFile plan(options.model.model, QPLAN_PLAN_DIGEST);  // a model has nothing to verify
+    refuse_unused(command, options);
     const std::string verified = verify(plan, options);
-    for (const auto& [option, is_given] : {std::pair("--input", !options.inputs.empty()),
-                                           std::pair("--reproduce", !options.reproduce.empty())}) {
-      if (is_given) throw UsageError(std::string(option) + " needs --expect or --against");
-    }
     if (options.self) {
       check_self(plan, verified, options);
     } else if (options.json) {
@@ -208,6 +237,7 @@ void run(const CheckOptions& options) {
     }
     return;
   }
+  refuse_unused(command, options);
   Check check(options);
   const std::string verified = verify(check.plan(), options);
   check.plan_comparisons();
@@ -271,7 +301,8 @@ void add_check_command(CLI::App& app) {
       "--self", options->self,
       "Run the self-checks of a plan of `pack --self-check`, on the kernels, threads and device of "
       "this command, and name the first step that is wrong");
-  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->add_flag("--json", options->json, "Print the result as JSON")
+      ->excludes(command->get_option("--dump-after"));
   command->footer(
       "Checks the digest and the whole structure, binds every step to a kernel and loads every NPU region on "
       "its device;\n"
@@ -288,7 +319,7 @@ void add_check_command(CLI::App& app) {
       "  qplan check model.qplan --against isas,threads --random 10 --reproduce difference\n"
       "  qplan check new.qplan --against old.qplan --input cat.bmp --tolerance 1 --json\n"
       "  qplan check npu.qplan --against sim --driver ./libmy_driver.so");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

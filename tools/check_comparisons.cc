@@ -9,7 +9,6 @@
 #include "tools/tensor.h"
 
 namespace qplan::tools {
-namespace {
 
 const std::vector<std::string>& known_references() {
   static const std::vector<std::string> kNames = {"reference", "isas",        "threads", "sim",
@@ -17,20 +16,29 @@ const std::vector<std::string>& known_references() {
   return kNames;
 }
 
-// The words of lists with commas.
-std::vector<std::string> words(const std::vector<std::string>& lists) {
-  std::vector<std::string> result;
-  for (const std::string& list : lists) {
-    for (size_t begin = 0; begin <= list.size();) {
-      const size_t end = std::min(list.find(',', begin), list.size());
-      if (end > begin) result.push_back(list.substr(begin, end - begin));
-      begin = end + 1;
-    }
+namespace {
+
+// The words of a list with commas.
+void add_words(const std::string& list, std::vector<std::string>* words) {
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    if (end > begin) words->push_back(list.substr(begin, end - begin));
+    begin = end + 1;
   }
-  return result;
 }
 
 }  // namespace
+
+std::vector<std::string> against_words(const CheckOptions& options) {
+  std::vector<std::string> words;
+  for (const std::string& list : options.against) add_words(list, &words);
+  return words;
+}
+
+bool names_model(const std::string& word) {
+  const bool is_known = std::ranges::find(known_references(), word) != known_references().end();
+  return !is_known && !is_plan_file(word) && std::ifstream(word).good();
+}
 
 Check::Check(const CheckOptions& options) : options_(options) {
   const std::string& path = options.model.model;
@@ -49,7 +57,7 @@ void Check::plan_comparisons() {
     comparisons_.push_back({"", "'" + directory + "'", side(plan_, ""), std::nullopt,
                             expected_cases(directory, *plan_, given_)});
   }
-  std::vector<std::string> against = words(options_.against);
+  std::vector<std::string> against = against_words(options_);
   const bool all = std::ranges::find(against, "all") != against.end();
   if (all) against = {"reference", "isas", "threads", "sim", "cascades", "onnxruntime"};
   for (const std::string& what : against) add(what, all);
@@ -142,7 +150,9 @@ void Check::add(const std::string& what, bool all) {
 }
 
 void Check::add_isas() {
-  for (const std::string& isa : words({available_isas()})) {
+  std::vector<std::string> isas;
+  add_words(available_isas(), &isas);
+  for (const std::string& isa : isas) {
     const std::string name = isa.substr(isa.find_first_not_of(' '));
     CheckSide found = side(plan_, "isa " + name);
     found.options.isa = name;
@@ -198,7 +208,7 @@ void Check::add_file(const std::string& path) {
   const PlanFile* other = nullptr;
   if (is_plan_file(path)) {
     other = &plans_.emplace_back(path, QPLAN_PLAN_DIGEST);
-  } else if (std::ifstream(path).good()) {
+  } else if (names_model(path)) {
     ModelOptions model = options_.model;
     model.model = path;
     other = &plans_.emplace_back(path, pack_model(model, options_.placement, parse_fuse(options_.fuse)));

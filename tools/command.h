@@ -131,6 +131,9 @@ std::string json_page(const nlohmann::ordered_json& value);
 // "a, b, c"
 std::string joined(const std::vector<std::string>& words);
 
+// A word of a shell's command line, in quotes where it needs them.
+std::string shell_word(const std::string& word);
+
 // At least one line; without leading blanks of the lines after the first.
 std::vector<std::string> split_lines(const std::string& text);
 

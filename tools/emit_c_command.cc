@@ -18,6 +18,7 @@
 #include "qplan/qplan.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 
@@ -256,13 +257,13 @@ EmittedFiles emit(const LinkOptions& options, const std::deque<PlanFile>& plans,
   qplan_error error = make_error();
   check(qplan_link_c(linked.data(), static_cast<uint32_t>(linked.size()), &emit_options, append_file, &files,
                      &error),
-        error, "link");
+        error, "");
   return files;
 }
 
-void run(const LinkOptions& options) {
-  if (options.directory.empty() && (options.aot || !options.isa.empty()))
-    throw UsageError("--aot and --isa are about the C that --output writes");
+void run(const CLI::App& command, const LinkOptions& options) {
+  if (options.directory.empty())
+    refuse_without_effect(command, {"--name", "--aot", "--isa"}, "without --output: no C is written");
   if (!options.directory.empty()) check_output_directory(options.directory);
   std::deque<PlanFile> plans;
   std::vector<std::string> names;
@@ -330,7 +331,7 @@ void add_link_command(CLI::App& app) {
       "Examples:\n"
       "  qplan link kws.qplan person.qplan\n"
       "  qplan link kws.qplan person.qplan -o models");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

@@ -14,6 +14,7 @@
 #include "src/base/listing.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/session.h"
@@ -347,11 +348,12 @@ bool is_for_cpu_alone(const PlanFile& plan) {
       nlohmann::ordered_json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'")));
 }
 
-void run(const ExplainOptions& options) {
+void run(const CLI::App& command, const ExplainOptions& options) {
   if (options.json && !options.html.empty())
     throw UsageError("--json and --html: found both, expected one of them");
   check_outputs({{"--html", options.html}}, input_files(options.model, options.placement));
   const bool is_plan = is_plan_file(options.model.model);
+  if (is_plan) refuse_options_of_models(command);
   if (options.memory) {
     if (is_plan) {
       throw UsageError(
@@ -384,7 +386,7 @@ void add_explain_command(CLI::App& app) {
       app.add_subcommand("explain", "Show where each operator of a model runs, as which kernel, and why");
   add_model_options(*command, options->model, "MODEL", "Plan, or model file");
   add_placement_options(*command, options->placement);
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "As JSON")->excludes(command->get_option("--dump-after"));
   CLI::Option* memory = command->add_flag(
       "--memory", options->memory,
       "What less memory costs: the memory and the work of the plan of each --fuse, and which one each "
@@ -410,7 +412,7 @@ void add_explain_command(CLI::App& app) {
       "  qplan explain model.qplan\n"
       "  qplan explain model.tflite --target \"vta, cpu\" --html placement.html\n"
       "  qplan explain model.onnx --target \"vta, cpu\" --contract tfl2 --json > placement.json");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

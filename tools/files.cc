@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include "qplan/host.h"
@@ -187,9 +189,15 @@ PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {
   const qplan_status status = qplan_plan_open(&plan_, file_.bytes, file_.size, flags, &error);
   if (status >= 0) return;
   const bool model = is_tflite(file_.bytes, file_.size);
+  const std::string_view begin(static_cast<const char*>(file_.bytes), std::min<size_t>(file_.size, 4));
+  const bool is_other = !begin.empty() && begin != "QPLN";
   qplan_file_unmap(&file_);
   if (model) {
     throw Failure("plan '" + path + "': is a TFLite model; make a plan of it first: qplan pack '" + path +
+                  "' -o model.qplan");
+  }
+  if (is_other) {
+    throw Failure("'" + path + "': " + error.text + "; of a model, make a plan first: qplan pack '" + path +
                   "' -o model.qplan");
   }
   check(status, error, "'" + path + "'");

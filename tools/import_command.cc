@@ -9,6 +9,7 @@
 
 #include "qplan/pack.h"
 #include "tools/command.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 
@@ -127,7 +128,7 @@ void compare(const ImportOptions& options) {
   }
 }
 
-void run(const ImportOptions& options) {
+void run(const CLI::App& command, const ImportOptions& options) {
   if (!options.diff.empty()) {
     if (options.print || options.canonical || options.body || !options.why_not.empty())
       throw UsageError(
@@ -136,6 +137,13 @@ void run(const ImportOptions& options) {
   }
   if (options.body && !options.canonical)
     throw UsageError("--body is of the canonical form, add --canonical");
+  if (!options.canonical && options.why_not.empty()) {
+    refuse_without_effect(command,
+                          {"--target", "--contract", "--io", "--io-layout", "--keep-float", "--skip"},
+                          "without --canonical: nothing is rewritten");
+    if (options.model.dump_after != "import" && options.model.dump_after != "all")
+      refuse_without_effect(command, {"--dump-after"}, "without --canonical, except import and all");
+  }
   PackArguments arguments(options.model);
   qplan_pack_options& pack_options = arguments.pack_options();
   pack_options.canonical_body = options.body ? 1 : 0;
@@ -184,7 +192,7 @@ void add_import_command(CLI::App& app) {
       "  qplan import layer.relay --input-shape input=1x3x224x224:float32 --print\n"
       "  qplan import model.onnx --why-not lower_conv2d\n"
       "  qplan import model.onnx --canonical --log-level debug");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

@@ -132,11 +132,12 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       .add_option("--dump-after", options.dump_after,
                   "Print the IR after every pass (all), after one, or as imported (import)")
       ->type_name("PASS");
-  command
-      .add_option("--log-level", options.log_level,
-                  "error, warning (default), info (what each pass did), debug (each rewrite)")
-      ->type_name("LEVEL:{error,warning,info,debug}");
-  command.add_flag("-v,--verbose", options.verbose, "As --log-level info");
+  CLI::Option* log_level =
+      command
+          .add_option("--log-level", options.log_level,
+                      "error, warning (default), info (what each pass did), debug (each rewrite)")
+          ->type_name("LEVEL:{error,warning,info,debug}");
+  command.add_flag("-v,--verbose", options.verbose, "As --log-level info")->excludes(log_level);
 }
 
 std::vector<NamedFile> input_files(const ModelOptions& options) {
@@ -159,7 +160,8 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
   command
       .add_option("--target-file", options.target_file,
                   "Targets from a JSON file, in place of --target: memories, costs, priorities")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(command.get_option("--target"));
   command
       .add_option("--target-lib", options.target_libs,
                   "Shared library that describes a target, which --target may then name; may be repeated")
@@ -313,7 +315,7 @@ void PackArguments::add_binding(const std::string& text) {
   binding.file = read_file(path, "binding");
   size_t offset = 0;
   if (has_extension(path, ".npy")) {
-    NpyHeader header = parse_npy(binding.file, path);
+    NpyHeader header = parse_npy(binding.file, path, "binding");
     binding.tensor.dtype = header.dtype;
     binding.shape = std::move(header.shape);
     offset = header.data_offset;

@@ -46,6 +46,7 @@ struct PlacementOptions {
   std::string prefer;  // "npu", "latency", "energy"; empty: the packer's default
   std::string fallback = "cpu";
 };
+// After add_model_options.
 void add_placement_options(CLI::App& command, PlacementOptions& options);
 // The input files of both groups of options.
 std::vector<NamedFile> input_files(const ModelOptions& model, const PlacementOptions& placement);

@@ -107,6 +107,7 @@ Driver::Driver(const std::string& name) {
     return;
   }
   qplan_error error = make_error();
+  if (name == kNone) throw UsageError("--driver: found none, expected sim or a driver's shared library");
   check(qplan_host_driver_load(name.c_str(), &driver_, &library_, &error), error, "--driver");
 }
 

@@ -1,4 +1,5 @@
 // qplan npu: what concerns devices alone: recorded jobs, listings, drivers.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "src/base/listing.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
 #include "tools/number_option.h"
@@ -245,7 +247,12 @@ void list_by_driver(const NpuOptions& options, const std::string& where, const s
   if (status < 0) throw Failure(where + ": " + one_line(why.text));
 }
 
-void disassemble(const DisasmOptions& options) {
+// Whether qplan lists programs of the format itself.
+bool is_known_format(const std::string& format) {
+  return format == "VTA1" || format == "ETU1" || format == "QOP1";
+}
+
+void disassemble(const CLI::App& command, const DisasmOptions& options) {
   const PlanFile plan(options.plan);
   const Json report = Json::parse(inspect_text(plan.bytes(), plan.size(), "'" + plan.path() + "'"));
   const Json regions = report.value("regions", Json::array());
@@ -257,6 +264,11 @@ void disassemble(const DisasmOptions& options) {
     throw Failure("plan '" + options.plan + "': has no region " + std::to_string(*options.region) +
                   ", only 0 to " + std::to_string(regions.size() - 1));
   }
+  const bool needs_no_driver = std::ranges::all_of(
+      regions, [](const Json& region) { return is_known_format(region.at("blob_format")); });
+  if (needs_no_driver)
+    refuse_without_effect(command, {"--driver"},
+                          "on '" + options.plan + "', whose programs qplan lists itself");
   const std::vector<PlanTarget> targets = device_targets(plan);
   for (uint32_t i = 0; i < regions.size(); ++i) {
     if (options.region && *options.region != i) continue;
@@ -264,7 +276,7 @@ void disassemble(const DisasmOptions& options) {
     const std::string name = one_line(region.at("name").get<std::string>());
     const std::string format = region.at("blob_format");
     const uint64_t offset = region.at("blob_offset"), bytes = region.at("blob_bytes");
-    const bool is_known = format == "VTA1" || format == "ETU1" || format == "QOP1";
+    const bool is_known = is_known_format(format);
     const std::string where = "plan '" + options.plan + "': region " + std::to_string(i) + " '" + name + "'";
     if (!is_known) refuse_without_lister(options.npu, where, format);
     std::string simulator;
@@ -299,7 +311,7 @@ void add_disasm(CLI::App& npu) {
   command->add_option("PLAN", options->plan, "Plan file")->required()->type_name("");
   command->add_option("--region", options->region, "Only this one, from 0 in the order of the steps")
       ->type_name("N")
-      ->transform(whole_number());
+      ->transform(whole_number(0, UINT32_MAX));
   command
       ->add_option(
           "--driver", options->npu.driver,
@@ -314,7 +326,7 @@ void add_disasm(CLI::App& npu) {
       "  qplan npu disasm model.qplan | less\n"
       "  qplan npu disasm model.qplan --region 0\n"
       "  qplan npu disasm model.qplan --driver ./libmy_driver.so");
-  command->callback([options]() { disassemble(*options); });
+  command->callback([command, options]() { disassemble(*command, *options); });
 }
 
 }  // namespace

@@ -24,14 +24,16 @@ inline CLI::Validator leading_digits() {
   return {read, "", "leading_digits"};
 }
 
-// For transform(): only decimal digits pass, of a number of at most 64 bits.
-inline CLI::Validator whole_number() {
-  const auto read = [](std::string& text) {
+// For transform(): only decimal digits pass, of a number in that range.
+inline CLI::Validator whole_number(uint64_t least = 0, uint64_t most = UINT64_MAX) {
+  const auto read = [least, most](std::string& text) {
     uint64_t value = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || stop != end)
-      return "'" + text + "' is not a whole number from 0 to " + std::to_string(UINT64_MAX);
+    if (error != std::errc() || stop != end || value < least || value > most) {
+      return "'" + text + "' is not a whole number from " + std::to_string(least) + " to " +
+             std::to_string(most);
+    }
     text = std::to_string(value);
     return std::string();
   };

@@ -12,6 +12,7 @@
 #include "qplan/pack.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/number_option.h"
 #include "tools/reports.h"
@@ -99,8 +100,14 @@ void cover(const PackOptions& options) {
     throw Failure(count_text(count, "operator does not run:", "operators do not run:"), std::move(details));
 }
 
-void run(const PackOptions& options) {
-  if (options.coverage) return cover(options);
+void run(const CLI::App& command, const PackOptions& options) {
+  if (options.coverage) {
+    refuse_without_effect(command,
+                          {"--output", "--strip-names", "--tuning", "--tuning-threads", "--fuse", "--max-ram",
+                           "--observable", "--self-check"},
+                          "beside --coverage, which makes no plan");
+    return cover(options);
+  }
   if (options.plan.empty()) throw CLI::RequiredError("--output");
   check_output(options);
   const uint64_t begin = qplan_host_now_ns(nullptr);
@@ -142,18 +149,21 @@ void add_pack_command(CLI::App& app) {
       "--coverage", options->coverage,
       "Write nothing: print which share of the operators and of the multiply-accumulates (MACs) would run on "
       "the CPU, and what would not. Exit status 0 where all would run");
-  command->add_flag("--json", options->json, "With --coverage: as JSON")->needs(coverage);
+  command->add_flag("--json", options->json, "With --coverage: as JSON")
+      ->needs(coverage)
+      ->excludes(command->get_option("--dump-after"));
   command->add_flag("--strip-names", options->strip_names, "Leave names and provenance out of the plan");
-  command
-      ->add_option("--tuning", options->tuning,
-                   "Measurements of `qplan tune`: each step uses the schedule that was fastest")
-      ->type_name("LOG");
+  CLI::Option* tuning =
+      command
+          ->add_option("--tuning", options->tuning,
+                       "Measurements of `qplan tune`: each step uses the schedule that was fastest")
+          ->type_name("LOG");
   command
       ->add_option("--tuning-threads", options->tuning_threads,
                    "Use the measurements made with so many threads (default 1)")
       ->type_name("N")
-      ->transform(whole_number())
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+      ->transform(whole_number(1, UINT32_MAX))
+      ->needs(tuning);
   CLI::Option* fuse = add_fuse_option(*command, options->fuse);
   CLI::Option* max_ram =
       command
@@ -198,7 +208,7 @@ void add_pack_command(CLI::App& app) {
       "  qplan pack model.tflite -o model.qplan --target \"vta, cpu\" --pin block3/conv=cpu --fallback none\n"
       "  qplan pack model.tflite -o model.qplan --dump-after all > passes.txt\n"
       "  qplan pack model.tflite --coverage && echo all of it runs");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

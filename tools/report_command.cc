@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/embedded.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/number_option.h"
 #include "tools/reports.h"
@@ -85,7 +86,10 @@ void add_report_command(CLI::App& app) {
       "  qplan report model.qplan -o report.html --threads 2 --runs 200\n"
       "  qplan report model.qplan --runs 0 --dot graph.dot --csv steps.csv && dot -Tsvg graph.dot -o "
       "graph.svg");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() {
+    refuse_unused_normalisation(*command, options->report.inputs);
+    run(*options);
+  });
 }
 
 // ---- the page, the graph and the table

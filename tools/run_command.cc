@@ -10,6 +10,7 @@
 #include "qplan/host.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/npu.h"
 #include "tools/number_option.h"
@@ -356,7 +357,7 @@ void add_run_command(CLI::App& app) {
   CLI::Option* top =
       command->add_option("--top", options->top, "How many of the best values are printed (default 5)")
           ->type_name("K")
-          ->transform(whole_number());
+          ->transform(whole_number(0, UINT32_MAX));
   command
       ->add_option(
           "--mean", options->mean,
@@ -385,7 +386,8 @@ void add_run_command(CLI::App& app) {
       "  qplan run npu.qplan --input x.npy --npu-verify --npu-options explore=8\n"
       "  qplan run npu.qplan --input x.npy --npu-record jobs && qplan npu replay jobs\n"
       "  qplan run npu.qplan --input x.npy --driver ./libmy_driver.so --on-npu-failure fail");
-  command->callback([options, top]() {
+  command->callback([command, options, top]() {
+    refuse_unused_normalisation(*command, options->inputs);
     options->top_given = top->count() > 0;
     run(*options);
   });

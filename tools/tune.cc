@@ -261,8 +261,9 @@ void calibrate(const CalibrateOptions& options) {
   const std::string file = json_page(fit.at("file"));
   qplan_error error = make_error();
   check(qplan_file_write(options.file.c_str(), file.data(), file.size(), &error), error, "");
-  const std::string model = is_plan_file(options.model.model) ? "MODEL" : one_line(options.model.model);
-  print("next: qplan explain " + model + " --target-file " + one_line(options.file) + "\n");
+  const std::string& model = options.model.model;
+  print("next: qplan explain " + (is_plan_file(model) ? "MODEL" : shell_word(model)) + " --target-file " +
+        shell_word(options.file) + "\n");
 }
 
 // ---- the log

@@ -15,6 +15,7 @@
 #include "qplan/pack.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/reports.h"
 #include "tools/session.h"
@@ -331,40 +332,29 @@ std::string table(const Space& space) {
          " a faster schedule; all steps " + time_text(before) + ", with them " + time_text(after) + "\n";
 }
 
-// A word of a shell's command line.
-std::string shell_word(const std::string& word) {
-  if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/=,:@+") ==
-          std::string::npos &&
-      !word.empty()) {
-    return word;
-  }
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // What uses the log. A plan has no model to pack again.
-std::string next_command(const TuneOptions& options) {
+std::string next_command(const CLI::App& command, const TuneOptions& options) {
   const std::string threads =
       options.session.threads == 1 ? "" : " --tuning-threads " + std::to_string(options.session.threads);
   const std::string log = " --tuning " + shell_word(options.log) + threads;
   if (is_plan_file(options.model.model)) return "next: qplan pack MODEL -o PLAN" + log + "\n";
-  std::string text = "next: qplan pack " + shell_word(options.model.model) + " -o PLAN" + log;
-  if (options.model.target != "cpu") text += " --target " + shell_word(options.model.target);
-  if (options.fuse != "auto") text += " --fuse " + options.fuse;
-  return text + "\n";
+  return "next: qplan pack " + shell_word(options.model.model) + " -o PLAN" + log +
+         given_model_options(command) + "\n";
 }
 
-void run(const TuneOptions& options) {
+void run(const CLI::App& command, const TuneOptions& options) {
   if (options.log.empty() == options.calibrate.empty())
     throw UsageError("--log and --calibrate: found " + std::string(options.log.empty() ? "neither" : "both") +
                      ", expected one of them");
+  if (is_plan_file(options.model.model) && std::ranges::all_of(options.more, is_plan_file))
+    refuse_options_of_models(command);
   if (!options.calibrate.empty()) {
+    refuse_without_effect(command, {"--fuse"}, "beside --calibrate, which makes a step of each layer");
     calibrate({options.model, options.placement, options.session, options.more, options.calibrate,
                options.budget_s});
     return;
   }
-  if (!options.more.empty()) throw UsageError("--with: found without --calibrate, which it belongs to");
+  refuse_without_effect(command, {"--with"}, "without --calibrate");
   parse_isa(options.session.isa);
   check_outputs({{"--log", options.log}}, input_files(options.model, options.placement));
   const PlanFile plan(options.model.model, plan_bytes(options));
@@ -383,7 +373,7 @@ void run(const TuneOptions& options) {
   }
   Tuner(options, plan, recorder, &space).run();
   print(table(space));
-  print(next_command(options));
+  print(next_command(command, options));
 }
 
 }  // namespace
@@ -423,7 +413,8 @@ void add_tune_command(CLI::App& app) {
         return "'" + text + "' is not a number of seconds from 0 to 1000000";
       });
   command->footer(
-      "MODEL may be a plan; options about models then do not matter. Outputs are the same bits with every "
+      "MODEL may be a plan; options about models then have no effect and are refused. Outputs are the same "
+      "bits with every "
       "schedule.\n"
       "Examples:\n"
       "  qplan tune model.tflite --log tuning.jsonl\n"
@@ -433,7 +424,7 @@ void add_tune_command(CLI::App& app) {
       "  qplan pack model.tflite -o model.qplan --tuning tuning.jsonl --tuning-threads 2\n"
       "  qplan tune model.tflite --calibrate board.json --target \"vta, cpu\"\n"
       "  qplan pack model.tflite -o model.qplan --target-file board.json");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

@@ -38,7 +38,7 @@ class Check(CommandTest):
         self.assertIn("digest and structure verified, 11 steps bound (", text)
         self.assertEqual(len(text.splitlines()), 1)
         self.refused(1, ["make a plan of it first"], "check", DIGITS)
-        self.refused(2, ["--input needs --expect or --against"], "check", self.plan, "--input", self.digit_input(1))
+        self.refused(2, ["--input: has no effect without --expect or --against"], "check", self.plan, "--input", self.digit_input(1))
         damaged = bytearray(self.plan.read_bytes())
         damaged[-1] ^= 1
         self.refused(1, ["SHA-256"], "check", self.file("damaged.qplan", bytes(damaged)), "--against", "isas")

@@ -1,6 +1,7 @@
 """qplan tune, qplan pack --tuning, and what the other commands show of schedules."""
 
 import json
+import shlex
 import unittest
 
 from support import DIGITS, SHARED, CommandTest, needs_shared, run
@@ -49,6 +50,16 @@ class Tune(CommandTest):
         self.assertIn("add", {step["op"] for step in steps})  # --fuse off is in the command
         _, text = self.tune(self.plan)
         self.assertIn(f"next: qplan pack MODEL -o PLAN --tuning {log}", text)
+
+    def test_the_command_makes_the_plan_that_was_measured(self):
+        options = ("--target", "cpu,arch=x86_64", "--io", "float", "--io-layout", "nchw", "--skip", "dead_code", "--keep-float",
+                   "--pin", "%1=cpu", "--fuse", "off")
+        _, text = self.tune(DIGITS, *options, "--log-level", "error")
+        words = shlex.split(text.splitlines()[-1])
+        for option in ("--target", "--io", "--io-layout", "--skip", "--pin", "--fuse"):
+            self.assertEqual(words[words.index(option) + 1], options[options.index(option) + 1])
+        self.assertIn("--keep-float", words)
+        self.assertNotIn("--log-level", words)
 
     def test_measures_a_plan_as_its_model(self):
         log, _ = self.tune(self.plan, "--threads", "2")
@@ -268,7 +279,7 @@ class Calibrate(CommandTest):
         path = self.folder / "board.json"
         self.refused(2, ["found both"], "tune", DIGITS, "--calibrate", path, "--log", path)
         self.refused(2, ["found neither"], "tune", DIGITS)
-        self.refused(2, ["--with: found without --calibrate"], "tune", DIGITS, "--log", path, "--with", DIGITS)
+        self.refused(2, ["--with: has no effect without --calibrate"], "tune", DIGITS, "--log", path, "--with", DIGITS)
         self.refused(2, ["--threads 2, expected 1"], "tune", DIGITS, "--calibrate", path, "--threads", "2")
         self.refused(2, ["2 processors after --affinity, expected 1"], "tune", DIGITS, "--calibrate", path, "--affinity",
                      "0,0")
