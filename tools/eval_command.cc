@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "qplan/host.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/given_options.h"
 #include "tools/model_options.h"
 #include "tools/number_option.h"
 #include "tools/reports.h"
@@ -48,29 +51,47 @@ struct Sample {
   std::optional<int64_t> other_answer;  // of --against
 };
 
-// The fields of each line of a CSV file, as RFC 4180 has them.
-std::vector<std::vector<std::string>> read_csv(const std::string& path, std::string_view what) {
-  const std::vector<uint8_t> bytes = read_file(path, what);
-  std::vector<std::vector<std::string>> lines;
-  std::vector<std::string> fields(1);
-  bool is_quoted = false;
-  const auto end_line = [&]() {
-    if (fields.size() > 1 || !fields[0].empty()) lines.push_back(fields);
-    fields.assign(1, "");
+// The fields of a line of a CSV file, and where in the file it begins, from 1.
+struct CsvLine {
+  size_t number = 1;
+  std::vector<std::string> fields{1};
+};
+
+// The lines of a CSV file that are not empty, as RFC 4180 has them: fields that begin with a quotation mark
+// hold anything up to the next one, two of which stand for one.
+std::vector<CsvLine> read_csv(const std::string& path, std::string_view what) {
+  const std::string text = read_text(path, what);
+  std::vector<CsvLine> lines;
+  CsvLine line;
+  size_t number = 1;
+  const auto fail = [&](size_t at, const char* reason) {
+    throw Failure(std::string(what) + " '" + path + "', line " + std::to_string(at) + ": " + reason);
   };
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const char c = static_cast<char>(bytes[i]);
-    if (is_quoted && c == '"' && i + 1 < bytes.size() && bytes[i + 1] == '"') {
-      fields.back() += '"';
-      ++i;
-    } else if (c == '"') {
-      is_quoted = !is_quoted;
-    } else if (is_quoted || (c != ',' && c != '\n' && c != '\r')) {
-      fields.back() += c;
-    } else if (c == ',') {
-      fields.emplace_back();
-    } else if (c == '\n') {
+  const auto end_line = [&]() {
+    if (line.fields.size() > 1 || !line.fields[0].empty()) lines.push_back(line);
+    line = {++number};
+  };
+  // What stands in the quotation marks of which the first is at i; i is moved to the second.
+  const auto read_quoted = [&](size_t& i) {
+    const size_t begin = number;
+    while (++i < text.size() && (text[i] != '"' || text.substr(i + 1, 1) == "\"")) {
+      if (text[i] == '"') ++i;
+      number += text[i] == '\n' ? 1 : 0;
+      line.fields.back() += text[i];
+    }
+    if (i == text.size()) fail(begin, "a quotation mark begins a field that no other one ends");
+    if (i + 1 < text.size() && std::strchr(",\r\n", text[i + 1]) == nullptr)
+      fail(number, "expected a comma or the end of the line after a quotation mark that ends a field");
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"' && line.fields.back().empty()) {
+      read_quoted(i);
+    } else if (text[i] == ',') {
+      line.fields.emplace_back();
+    } else if (text[i] == '\n') {
       end_line();
+    } else if (text[i] != '\r') {
+      line.fields.back() += text[i];
     }
   }
   end_line();
@@ -82,22 +103,32 @@ bool is_number(const std::string& text, int64_t* value) {
   return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
 
-// "file,class" lines as a table. A class is a number, or a name of --names. The first line may be a heading.
+bool is_name_of(const Sample& sample, const std::string& name) {
+  return name == sample.file || name == sample.file.substr(sample.file.rfind('/') + 1);
+}
+
+// "file,class" lines as a table. A class is a number, or a name of --names. The first line may be a heading,
+// which names none of the samples.
 std::map<std::string, int64_t> read_classes(const std::string& path, const char* option,
-                                            const std::vector<std::string>& names, int64_t offset) {
+                                            const std::vector<std::string>& names, int64_t offset,
+                                            const std::vector<Sample>& samples) {
   std::map<std::string, int64_t> classes;
-  const std::vector<std::vector<std::string>> lines = read_csv(path, option);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string where = std::string(option) + " '" + path + "', line " + std::to_string(i + 1) + ": ";
-    if (lines[i].size() < 2) throw Failure(where + "has one field, expected a file and its class");
-    const std::string& word = lines[i][1];
+  const std::vector<CsvLine> lines = read_csv(path, option);
+  for (const CsvLine& line : lines) {
+    const std::string where =
+        std::string(option) + " '" + path + "', line " + std::to_string(line.number) + ": ";
+    if (line.fields.size() < 2) throw Failure(where + "has one field, expected a file and its class");
+    const std::string& file = line.fields[0];
+    const std::string& word = line.fields[1];
     int64_t value = 0;
     if (is_number(word, &value)) {
       if (__builtin_add_overflow(value, offset, &value)) throw Failure(where + "'" + word + "' is too large");
     } else {
-      const auto at = std::ranges::find(names, word);
+      const auto at = word.empty() ? names.end() : std::ranges::find(names, word);
       if (at == names.end()) {
-        if (i == 0) continue;
+        const bool is_of_sample =
+            std::ranges::any_of(samples, [&](const Sample& sample) { return is_name_of(sample, file); });
+        if (&line == &lines.front() && !is_of_sample) continue;
         throw Failure(
             where + "'" + word + "' is no number" +
             (names.empty() ? "; --names FILE says which class has which name" : " and not in --names"));
@@ -107,8 +138,7 @@ std::map<std::string, int64_t> read_classes(const std::string& path, const char*
       }
       value = at - names.begin();
     }
-    if (!classes.emplace(lines[i][0], value).second)
-      throw Failure(where + "'" + lines[i][0] + "' has a class already");
+    if (!classes.emplace(file, value).second) throw Failure(where + "'" + file + "' has a class already");
   }
   return classes;
 }
@@ -176,7 +206,9 @@ void assign(const std::map<std::string, int64_t>& classes, const char* option, s
 class Classifier {
  public:
   Classifier(const std::string& path, const EvalOptions& options)
-      : plan_(open(path)), session_(*plan_, options.session), options_(options) {
+      : plan_(open(path, options.session.custom_operators)),
+        session_(*plan_, options.session),
+        options_(options) {
     inputs_ = tensor_infos(plan_->plan(), QPLAN_INPUT);
     outputs_ = tensor_infos(plan_->plan(), QPLAN_OUTPUT);
     if (inputs_.size() != 1) {
@@ -190,6 +222,7 @@ class Classifier {
     normalisation_ = PlanMetadata(*plan_).normalisation(0, options.mean, options.std);
   }
 
+  // The best answers first; a NaN is none.
   std::vector<Score> best(const std::string& file, uint32_t count) {
     std::vector<uint8_t> input =
         load_input(file, inputs_[0], describe(QPLAN_INPUT, 0, inputs_[0]), normalisation_);
@@ -199,15 +232,18 @@ class Classifier {
     const qplan_tensor_info& info = outputs_[options_.output];
     std::vector<uint8_t> scores(info.size_bytes);
     session_.read(options_.output, packed_tensor(info, scores.data()));
-    return top_scores(info, scores.data(), count);
+    std::vector<Score> best = top_scores(info, scores.data(), count);
+    std::erase_if(best, [](const Score& score) { return std::isnan(score.score); });
+    return best;
   }
   uint64_t num_classes() const { return element_count(outputs_[options_.output]); }
 
  private:
-  static std::unique_ptr<PlanFile> open(const std::string& path) {
+  static std::unique_ptr<PlanFile> open(const std::string& path, const std::string& custom_operators) {
     if (is_plan_file(path)) return std::make_unique<PlanFile>(path);
     ModelOptions model;
     model.model = path;
+    model.custom_operators = custom_operators;
     return std::make_unique<PlanFile>(path, pack_model(model, {}, QPLAN_FUSE_AUTO));
   }
 
@@ -223,9 +259,12 @@ bool is_right(const Sample& sample, size_t count) {
                      [&](const Score& score) { return static_cast<int64_t>(score.index) == *sample.label; });
 }
 
-int64_t answer(const Sample& sample) {
-  return sample.best.empty() ? -1 : static_cast<int64_t>(sample.best[0].index);
+constexpr int64_t kNoAnswer = -1;
+
+int64_t answer_of(const std::vector<Score>& best) {
+  return best.empty() ? kNoAnswer : static_cast<int64_t>(best[0].index);
 }
+int64_t answer(const Sample& sample) { return answer_of(sample.best); }
 
 class Evaluation {
  public:
@@ -316,6 +355,7 @@ class Evaluation {
     return std::string(percent) + " (" + grouped(part) + " of " + grouped(whole) + ")";
   }
   std::string name(int64_t index) const {
+    if (index == kNoAnswer) return "no answer";
     return index >= 0 && static_cast<size_t>(index) < names_.size()
                ? "'" + names_[static_cast<size_t>(index)] + "'"
                : std::to_string(index);
@@ -328,22 +368,7 @@ class Evaluation {
   std::vector<std::pair<std::pair<int64_t, int64_t>, uint64_t>> confusions_;
 };
 
-std::vector<std::string> read_names(const std::string& path) {
-  if (path.empty()) return {};
-  const std::vector<uint8_t> bytes = read_file(path, "names");
-  std::vector<std::string> names(1);
-  for (const uint8_t byte : bytes) {
-    if (byte == '\n') {
-      names.emplace_back();
-    } else if (byte != '\r') {
-      names.back() += static_cast<char>(byte);
-    }
-  }
-  while (!names.empty() && names.back().empty()) names.pop_back();
-  return names;
-}
-
-void run(const EvalOptions& options) {
+void run(const CLI::App& command, const EvalOptions& options) {
   parse_isa(options.session.isa);
   check_outputs({{"--csv", options.csv}}, {{"plan", options.plan},
                                            {"--labels", options.labels},
@@ -351,14 +376,17 @@ void run(const EvalOptions& options) {
                                            {"--against", options.against}});
   if (options.labels.empty() && options.against.empty())
     throw UsageError("nothing to compare the answers with; expected --labels CSV, --against, or both");
-  const std::vector<std::string> names = read_names(options.names);
+  if (options.labels.empty())
+    refuse_without_effect(command, {"--label-offset", "--top", "--worst"}, "without --labels");
+  std::vector<std::string> names;
+  if (!options.names.empty()) names = read_lines(options.names, "names");
   std::vector<Sample> samples = find_samples(options.images);
   std::vector<NamedFile> pictures;
   for (const Sample& sample : samples)
     pictures.push_back({"a file of --images", options.images + "/" + sample.file});
   check_outputs({{"--csv", options.csv}}, pictures);
   if (!options.labels.empty())
-    assign(read_classes(options.labels, "--labels", names, options.offset), "--labels", &samples,
+    assign(read_classes(options.labels, "--labels", names, options.offset, samples), "--labels", &samples,
            &Sample::label);
   Classifier classifier(options.plan, options);
   for (const Sample& sample : samples) {
@@ -371,7 +399,7 @@ void run(const EvalOptions& options) {
   }
   std::optional<Classifier> other;
   if (options.against.ends_with(".csv")) {
-    assign(read_classes(options.against, "--against", names, 0), "--against", &samples,
+    assign(read_classes(options.against, "--against", names, 0, samples), "--against", &samples,
            &Sample::other_answer);
   } else if (!options.against.empty()) {
     other.emplace(options.against, options);
@@ -382,8 +410,7 @@ void run(const EvalOptions& options) {
     const std::string file = options.images + "/" + samples[i].file;
     samples[i].best = classifier.best(file, options.top);
     if (!other) continue;
-    const std::vector<Score> best = other->best(file, 1);
-    samples[i].other_answer = best.empty() ? -1 : static_cast<int64_t>(best[0].index);
+    samples[i].other_answer = answer_of(other->best(file, 1));
   }
   progress.update("evaluate", samples.size(), samples.size());
   const Evaluation evaluation(std::move(samples), options, names);
@@ -435,14 +462,13 @@ void add_eval_command(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--output", options->output, "Which output has the scores (default 0)")
       ->type_name("N")
-      ->transform(whole_number());
+      ->transform(whole_number(0, UINT32_MAX));
   command->add_option("--top", options->top, "Count an answer among the best K as right, too (default 5)")
       ->type_name("K")
-      ->transform(whole_number())
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+      ->transform(whole_number(1, UINT32_MAX));
   command->add_option("--worst", options->worst, "How many kinds of mistakes are printed (default 10)")
       ->type_name("N")
-      ->transform(whole_number());
+      ->transform(whole_number(0, UINT32_MAX));
   command->add_option("--mean", options->mean, "As for `qplan run`")->type_name("M");
   command->add_option("--std", options->std, "As for `qplan run`")->type_name("S");
   command->add_option("--csv", options->csv, "Write a line for each picture, with its answer")
@@ -456,7 +482,7 @@ void add_eval_command(CLI::App& app) {
       "1\n"
       "  qplan eval quantised.qplan --images validation --labels labels.csv --against float.tflite\n"
       "  qplan eval model.qplan --images photos --against answers.csv --json");
-  command->callback([options]() { run(*options); });
+  command->callback([command, options]() { run(*command, *options); });
 }
 
 }  // namespace qplan::tools

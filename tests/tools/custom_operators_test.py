@@ -265,6 +265,15 @@ class CustomOperators(support.CommandTest):
         self.succeed("check", plan, "--custom-operators", self.operators)
         self.succeed("bench", plan, "--custom-operators", self.operators, "--runs", "3")
 
+    def test_eval_packs_models_with_the_operators(self):
+        folder = self.folder / "scores"
+        folder.mkdir()
+        (folder / "a.bin").write_bytes(np.array([0, 0, 3, 0, 0, 0], np.float32).tobytes())
+        labels = self.file("labels.csv", b"a.bin,2\n")
+        text = self.succeed("eval", self.twice(), "--against", self.twice(), "--images", folder, "--labels", labels,
+                            "--custom-operators", self.operators)
+        self.assertIn("top-1  100.00 %", text)
+
     def test_an_option_of_the_model_reaches_the_operator(self):
         x = np.arange(6, dtype=np.float32).reshape(1, 6)
         self.pack_and_run(self.twice(flexbuffer_map({"factor": -0.5, "label": "a", "list": [1.0, 2.0]})), [x])

@@ -1,10 +1,15 @@
 """qplan eval: accuracy over a folder, the most frequent mistakes, and comparisons of answers."""
 
 import csv
+import json
+import math
 import shutil
+import struct
 import unittest
 
 from support import DIGITS, DIGITS_LABELS, CommandTest
+
+ADD = "add(%x, %x)"
 
 
 class Eval(CommandTest):
@@ -102,8 +107,62 @@ def @main(%x: Tensor[(1, 4), int8], %s: Tensor[(1, 4), int8], states=[[1, 1]], s
         self.answers.update({"d0.bin": 0, "gone.bin": 1})
         many = self.table("many.csv", self.answers)
         self.refused(1, ["names 1 file that", "'gone.bin'"], "eval", self.plan, *images, "--labels", many)
-        names = self.file("bad.csv", b"d0.bin,zero\nd2.bin,two\n")
+        names = self.file("bad.csv", b"file,class\nd2.bin,two\n")
         self.refused(1, ["line 2: 'two' is no number; --names"], "eval", self.plan, *images, "--labels", names)
+
+    def test_malformed_tables_are_refused(self):
+        def refuse(text, table, *options):
+            labels = self.file("labels.csv", table)
+            self.refused(1, [text], "eval", self.plan, "--images", self.images, "--labels", labels, *options)
+
+        refuse("line 1: '9x' is no number", b"d0.bin,9x\nd2.bin,2\n")
+        refuse("line 4: '2x' is no number", b"file,class\n\nd0.bin,0\nd2.bin,2x\n")
+        refuse("line 2: a quotation mark begins a field", b'file,class\n"d0.bin,0\nd2.bin,2\n')
+        refuse("line 4: expected a comma or the end", b'file,class\n"d0.bin,0\nd2.bin",2\n"d4.bin"x,4\n')
+        names = self.file("names.txt", b"zero\n\ntwo\n")
+        refuse("line 2: '' is no number and not in --names", b"d2.bin,two\nd0.bin,\n", "--names", names)
+
+    def test_quotation_marks_and_byte_order_marks(self):
+        mark = "\ufeff".encode()
+        rows = dict(self.answers)
+        rows['"odd/d1.bin"'] = rows.pop("odd/d1.bin")
+        labels = self.file("labels.csv", mark + "".join(f"{file},{value}\r\n\r\n" for file, value in rows.items()).encode())
+        report = self.succeed_json("eval", self.plan, "--images", self.images, "--labels", labels, "--json")
+        self.assertEqual((report["labelled"], report["top1"]), (10, 1.0))
+        names = self.file("names.txt", mark + DIGITS_LABELS.read_bytes())
+        first = DIGITS_LABELS.read_text().splitlines()[0]
+        wrong = {**self.answers, "d2.bin": first}
+        text = self.succeed("eval", self.plan, "--images", self.images, "--names", names, "--labels", self.table("w.csv", wrong))
+        self.assertIn(f"'{first}' taken for", text)
+        shown = self.succeed("run", self.plan, "--input", self.digit_input(0), "--labels", names, "--top", 10)
+        self.assertNotIn("\ufeff", shown)
+
+    def scores(self, result, *options):
+        """The report on two files of scores, of which the first has no number."""
+        folder = self.folder / "scores"
+        folder.mkdir(exist_ok=True)
+        for name, values in {"a.bin": [math.nan] * 4, "b.bin": [math.nan, 0, 3, 0]}.items():
+            (folder / name).write_bytes(struct.pack("<4f", *values))
+        labels = self.file("labels.csv", b"a.bin,0\nb.bin,2\n")
+        model = self.file("scores.relay", f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4), float32]) {{
+  {result}
+}}
+""".encode())
+        return self.succeed("eval", model, "--images", folder, "--labels", labels, *options)
+
+    def test_a_nan_is_no_answer(self):
+        table = self.folder / "answers.csv"
+        report = json.loads(self.scores(ADD, "--json", "--csv", table))
+        self.assertEqual((report["right"], report["topk"]), (1, 0.5))
+        self.assertEqual([(c["label"], c["answer_name"]) for c in report["confusions"]], [(0, "no answer")])
+        self.assertEqual(table.read_text().splitlines()[1], "a.bin,-1,,0,0,")
+        self.assertIn("1 x  0 taken for no answer", self.scores(ADD))
+
+    def test_booleans_are_scores(self):
+        report = json.loads(self.scores('cast(%x, dtype="bool")', "--json"))  # NaN is true
+        self.assertEqual((report["right"], report["topk"]), (1, 1.0))
+        self.assertEqual([(c["label"], c["answer"]) for c in report["confusions"]], [(2, 0)])
 
     def tmp(self, name):
         (self.folder / name).mkdir()
