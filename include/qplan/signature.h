@@ -30,9 +30,9 @@ typedef struct qplan_signature_info {
   uint8_t signature[QPLAN_SIGNATURE_BYTES];
 } qplan_signature_info;
 /* Reads the signature that follows the plan, and computes the message. Returns QPLAN_NOT_FOUND if the plan
- * has no signature, QPLAN_PLAN_CORRUPT if the bytes do not begin like a plan, QPLAN_PLAN_VERSION if it is of a
- * version or needs a feature that this build does not know, QPLAN_INVALID_ARGUMENT if bytes or info is NULL or
- * info has no struct_size. error may be NULL. */
+ * has no signature, QPLAN_PLAN_CORRUPT if the bytes do not begin like a plan, QPLAN_PLAN_VERSION if it is of
+ * a version or needs a feature that this build does not know, QPLAN_INVALID_ARGUMENT if bytes or info is NULL
+ * or info has no struct_size. error may be NULL. */
 QPLAN_API qplan_status qplan_signature_read(const void* bytes, size_t size, qplan_signature_info* info,
                                             qplan_error* error);
 

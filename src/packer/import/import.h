@@ -35,7 +35,7 @@ struct ImportOptions {
   std::map<std::string, ir::ConstantRef, std::less<>> bindings;
   // Types of inputs: they fix dynamic extents, and type the free variables of Relay text.
   std::map<std::string, ir::TensorType, std::less<>> input_types;
-  // Of two models that are imported with the same options: names above that are no inputs of this model go
+  // Where two models are imported with the same options: names above that are no inputs of this model go
   // there. Otherwise they are refused.
   std::set<std::string>* names_of_others = nullptr;
   // Data for constants that a text names without giving them, the same for the same seed on every host.
