@@ -1,6 +1,7 @@
 // Imports an ONNX model node by node; says first what a model that cannot be imported was made for.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -21,8 +22,21 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr char kStatic[] =
     "quantise it statically (onnxruntime.quantization.quantize_static with calibration data)";
 
-bool is_one_of(std::string_view text, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, text) != list.end();
+using Names = std::span<const std::string_view>;
+constexpr std::string_view kDynamic[] = {"DynamicQuantizeLinear", "MatMulInteger",
+                                         "ConvInteger",           "DynamicQuantizeMatMul",
+                                         "DynamicQuantizeLSTM",   "MatMulIntegerToFloat"};
+constexpr std::string_view kWeightOnly[] = {"MatMulNBits", "MatMulBnb4", "MatMulFpQ4",
+                                            "GatherBlockQuantized"};
+constexpr std::string_view kProducts[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU"};
+constexpr std::string_view kQonnx[] = {"Quant",        "IntQuant", "FloatQuant",
+                                       "BipolarQuant", "Trunc",    "MultiThreshold"};
+constexpr std::string_view kStaticForms[] = {"QuantizeLinear", "DequantizeLinear", "QGemm"};
+
+bool is_one_of(std::string_view text, Names list) { return std::ranges::find(list, text) != list.end(); }
+
+bool is_any_of(Names list, const UnsupportedList& unsupported) {
+  return std::ranges::any_of(list, [&](std::string_view name) { return unsupported.mentions(name); });
 }
 
 // Operators of one kind, and the first of them.
@@ -47,7 +61,7 @@ class Survey {
     }
   }
 
-  std::vector<std::string> notes() const {
+  std::vector<std::string> notes(const UnsupportedList& unsupported) const {
     std::vector<std::string> notes;
     if (compiled_.count > 0) {
       notes.push_back(cat("the model is compiled for a device: ", compiled_.first,
@@ -67,15 +81,16 @@ class Survey {
                           "), which qplan does not read; write it with QuantizeLinear and DequantizeLinear: "
                           "brevitas.export.export_onnx_qcdq, or QuantToQCDQ of the qonnx package"));
     }
-    if (dynamic_.count > 0) {
+    if (dynamic_.count > 0 && is_any_of(kDynamic, unsupported)) {
       notes.push_back(cat("the model is quantised dynamically (first ", dynamic_.first,
                           "): the scales of its activations would be found while it runs; ", kStatic));
     }
-    if (weight_only_.count > 0) {
+    if (weight_only_.count > 0 && is_any_of(kWeightOnly, unsupported)) {
       notes.push_back(cat("only the weights of the model are quantised, in blocks (first ",
                           weight_only_.first, "); ", kStatic));
     }
-    if (products_.count > 0 && !has_quantised_ && dynamic_.count + weight_only_.count + qonnx_.count == 0) {
+    if (products_.count > 0 && is_any_of(kProducts, unsupported) && !has_quantised_ &&
+        dynamic_.count + weight_only_.count + qonnx_.count == 0) {
       notes.push_back(cat("the model is not quantised: its ", products_.count,
                           products_.count == 1 ? " layer" : " layers", " with weights (first ",
                           products_.first, products_.count == 1 ? ") computes" : ") compute", " in float; ",
@@ -97,24 +112,11 @@ class Survey {
     if (domain.starts_with("finn.")) finn_.add(node);
     if (domain.starts_with("qonnx.") || domain == "onnx.brevitas") qonnx_.add(node);
     // Some exporters leave the domain out.
-    if (domain.empty() &&
-        is_one_of(op, {"Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc", "MultiThreshold"})) {
-      qonnx_.add(node);
-    }
-    if (is_one_of(op, {"DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul",
-                       "DynamicQuantizeLSTM", "MatMulIntegerToFloat"})) {
-      dynamic_.add(node);
-    }
-    if (domain == kMicrosoft &&
-        is_one_of(op, {"MatMulNBits", "MatMulBnb4", "MatMulFpQ4", "GatherBlockQuantized"})) {
-      weight_only_.add(node);
-    }
-    if (is_one_of(op, {"QuantizeLinear", "DequantizeLinear", "QGemm"}) || op.starts_with("QLinear")) {
-      has_quantised_ = true;
-    }
-    if (domain.empty() && is_one_of(op, {"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN"})) {
-      products_.add(node);
-    }
+    if (domain.empty() && is_one_of(op, kQonnx)) qonnx_.add(node);
+    if (is_one_of(op, kDynamic)) dynamic_.add(node);
+    if (domain == kMicrosoft && is_one_of(op, kWeightOnly)) weight_only_.add(node);
+    if (is_one_of(op, kStaticForms) || op.starts_with("QLinear")) has_quantised_ = true;
+    if (domain.empty() && is_one_of(op, kProducts)) products_.add(node);
   }
 
   Found compiled_, optimised_, finn_, qonnx_, dynamic_, weight_only_, products_;
@@ -130,10 +132,11 @@ std::string operator_name(const NodeInfo& node) {
   return clean_name(name.substr(0, 120));
 }
 
-std::vector<std::string> model_notes(const Model& model) {
+std::vector<std::string> model_notes(const Model& model, const UnsupportedList& unsupported) {
   Survey survey;
   survey.look(model.nodes);
-  return survey.notes();
+  for (const Function& function : model.functions) survey.look(function.nodes);
+  return survey.notes(unsupported);
 }
 
 namespace {
@@ -141,6 +144,9 @@ namespace {
 // Versions of operators are known up to this opset of ONNX's own domain. A newer one may have changed an
 // operator; what it could have added, attributes and inputs, is refused where it is used.
 constexpr int64_t kNewestOpset = 25;
+
+// Functions that call functions: those that exporters write do so a few times.
+constexpr size_t kMaxCalls = 32;
 
 using Opsets = std::unordered_map<std::string, int64_t>;  // by domain
 
@@ -199,64 +205,111 @@ void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
   }
 }
 
-// found: where every operator is noted; null: nowhere.
-void import_node(Graph& graph, const Opsets& opsets, const NodeInfo& node, size_t index,
-                 UnsupportedList* unsupported, std::vector<SourceOperator>* found) {
+// The nodes of a graph, of the subgraphs that replace a node and of the functions that nodes call.
+class NodeImporter {
+ public:
+  // found: where every operator is noted; null: nowhere.
+  NodeImporter(Graph& graph, Opsets opsets, UnsupportedList* unsupported, std::vector<SourceOperator>* found)
+      : graph_(graph), opsets_(std::move(opsets)), unsupported_(unsupported), found_(found) {}
+
+  void import_nodes(const std::vector<NodeInfo>& nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i) import_node(nodes[i], i);
+  }
+
+ private:
+  void import_node(const NodeInfo& node, size_t index);
+  // Nothing where the model has no such function.
+  const Function* function_of(const NodeInfo& node) const;
+  void import_call(const OpContext& context, const Function& function, const NodeInfo& node);
+
+  Graph& graph_;
+  Opsets opsets_;
+  UnsupportedList* unsupported_;
+  std::vector<SourceOperator>* found_;
+  std::vector<const Function*> calls_;  // that are being imported
+};
+
+const Function* NodeImporter::function_of(const NodeInfo& node) const {
+  const Function* found = nullptr;
+  for (const Function& function : graph_.model().functions) {
+    if (function.domain != node.domain || function.name != node.op_type) continue;
+    if (found != nullptr) throw Unsupported{"several functions of this name (overloads)"};
+    found = &function;
+  }
+  return found;
+}
+
+void NodeImporter::import_call(const OpContext& context, const Function& function, const NodeInfo& node) {
+  if (std::ranges::find(calls_, &function) != calls_.end()) invalid("the function calls itself");
+  if (calls_.size() == kMaxCalls) invalid(cat("functions call each other ", kMaxCalls, " deep"));
+  const FunctionCall call = read_call(graph_, function, node, context.name());
+  Opsets opsets = opsets_;
+  for (const OpsetImport& opset : function.opsets) opsets[opset.domain] = opset.version;
+  calls_.push_back(&function);
+  std::swap(opsets_, opsets);
+  const std::vector<Value> values = graph_.import_function(call.inputs, call.nodes, call.outputs);
+  std::swap(opsets_, opsets);
+  calls_.pop_back();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (context.has_output(i) && values[i].is_known()) context.define(i, values[i]);
+  }
+}
+
+void NodeImporter::import_node(const NodeInfo& node, size_t index) {
   const std::string op_name = operator_name(node);
   // A model need not name the opset of a domain that qplan does not know anyway.
   const ImportRow* row = find_row(node.domain, node.op_type);
-  const int64_t opset = row == nullptr ? 0 : opset_of(opsets, node.domain);
-  const OpContext context(graph, node, index, opset);
+  const int64_t opset = row == nullptr ? 0 : opset_of(opsets_, node.domain);
+  const OpContext context(graph_, node, index, opset);
   const std::string node_name = in_quotes(context.name());
-  const size_t at = found == nullptr ? 0 : found->size();  // import_op may import the nodes of a function
-  if (found != nullptr) found->push_back({op_name, context.name(), "", 0});
+  const size_t at = found_ == nullptr ? 0 : found_->size();  // more may be found inside of the node
+  if (found_ != nullptr) found_->push_back({op_name, context.name(), "", 0});
   const auto note = [&](const std::string& reason) {
-    if (found != nullptr) (*found)[at].reason = reason;
+    if (found_ != nullptr) (*found_)[at].reason = reason;
   };
   try {
-    if (row == nullptr) {
+    const Function* function = row == nullptr ? function_of(node) : nullptr;
+    if (row == nullptr && function == nullptr) {
       note("not imported");
-      unsupported->add(op_name, node_name);
-      list_subgraphs(node, unsupported);
-    } else if (opset < row->oldest) {
+      unsupported_->add(op_name, node_name);
+      list_subgraphs(node, unsupported_);
+    } else if (row != nullptr && opset < row->oldest) {
       note(cat("of opset ", opset, ", known from ", row->oldest, " on"));
-      unsupported->add(cat(op_name, " of opset ", opset, " (known from ", row->oldest, " on)"), node_name);
-    } else if (reads_unknown(graph, node)) {
+      unsupported_->add(cat(op_name, " of opset ", opset, " (known from ", row->oldest, " on)"), node_name);
+    } else if (reads_unknown(graph_, node)) {
       note("it needs what an operator that is not imported computes");
+    } else if (function != nullptr) {
+      import_call(context, *function, node);
     } else {
       row->import_op(context);
       context.refuse_unread_attributes();
     }
   } catch (const Unsupported& use) {
     note(use.reason);
-    unsupported->add(op_name + " with " + use.reason, node_name);
-    list_subgraphs(node, unsupported);
+    unsupported_->add(op_name + " with " + use.reason, node_name);
+    list_subgraphs(node, unsupported_);
   } catch (const PackError& error) {
     if (error.status() == QPLAN_MODEL_UNSUPPORTED) {
       note(reason_of(error, context.name()));
-      unsupported->add(op_name + " (" + reason_of(error, context.name()) + ")", node_name);
+      unsupported_->add(op_name + " (" + reason_of(error, context.name()) + ")", node_name);
     } else {
       throw PackError(error.status(), cat("node ", index, " ", op_name, " ", node_name, ": ", error.what()));
     }
   }
-  define_unknown(graph, node);
+  define_unknown(graph_, node);
 }
 
 ir::Module import_model(const Model& model, const std::string& place, const LogFunction& log,
-                        const ImportOptions& options) {
-  const Opsets opsets = read_opsets(model, place, log);
+                        const ImportOptions& options, UnsupportedList* unsupported) {
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
   define_inputs(graph, options);
-  UnsupportedList unsupported;
-  graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) {
-    for (size_t i = 0; i < nodes.size(); ++i)
-      import_node(graph, opsets, nodes[i], i, &unsupported, options.operators);
-  });
+  NodeImporter importer(graph, read_opsets(model, place, log), unsupported, options.operators);
+  graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) { importer.import_nodes(nodes); });
   graph.import_nodes(model.nodes);
-  if (!unsupported.empty() && options.operators == nullptr)
-    throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
-  if (!unsupported.empty()) {
+  if (!unsupported->empty() && options.operators == nullptr)
+    throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported->text());
+  if (!unsupported->empty()) {
     keep_all_results(graph.function());  // the model's outputs may be unknown
   } else {
     define_outputs(graph);
@@ -267,14 +320,15 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
                           const ImportOptions& options) {
   const Model model = read_model(bytes);
+  UnsupportedList unsupported;
   try {
-    return import_model(model, place, log, options);
+    return import_model(model, place, log, options, &unsupported);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(model_notes(model), error.what()));
+    throw PackError(error.status(), importer::with_notes(model_notes(model, unsupported), error.what()));
   } catch (const Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    importer::with_notes(model_notes(model), "a model with " + use.reason));
+                    importer::with_notes(model_notes(model, unsupported), "a model with " + use.reason));
   }
 }
 

@@ -100,7 +100,23 @@ inline Message attr_floats(std::string_view name, const std::vector<float>& valu
   return attribute;
 }
 
+// In the body of a function: the function's attribute `reference` under the operator's name for it.
+inline Message attr_reference(std::string_view name, int type, std::string_view reference) {
+  return attr(name, type).bytes(21, reference);
+}
+
 using Names = std::vector<std::string>;
+
+inline Message node_message(std::string_view op_type, const Names& inputs, const Names& outputs,
+                            const std::vector<Message>& attributes = {}, std::string_view domain = "") {
+  Message node;
+  for (const std::string& name : inputs) node.bytes(1, name);
+  for (const std::string& name : outputs) node.bytes(2, name);
+  node.bytes(4, op_type);
+  for (const Message& attribute : attributes) node.message(5, attribute);
+  if (!domain.empty()) node.bytes(7, domain);
+  return node;
+}
 
 class OnnxBuilder {
  public:
@@ -139,13 +155,12 @@ class OnnxBuilder {
   }
   OnnxBuilder& node(std::string_view op_type, const Names& inputs, const Names& outputs,
                     const std::vector<Message>& attributes = {}, std::string_view domain = "") {
-    Message node;
-    for (const std::string& name : inputs) node.bytes(1, name);
-    for (const std::string& name : outputs) node.bytes(2, name);
-    node.bytes(4, op_type);
-    for (const Message& attribute : attributes) node.message(5, attribute);
-    if (!domain.empty()) node.bytes(7, domain);
-    graph_.message(1, node);
+    graph_.message(1, node_message(op_type, inputs, outputs, attributes, domain));
+    return *this;
+  }
+  // A FunctionProto.
+  OnnxBuilder& function(const Message& function) {
+    functions_.push_back(function);
     return *this;
   }
   Message& graph() { return graph_; }
@@ -154,6 +169,7 @@ class OnnxBuilder {
     Message model;
     model.number(1, 8).message(7, graph_);
     for (const Message& opset : opsets_) model.message(8, opset);
+    for (const Message& function : functions_) model.message(25, function);
     return {model.text().begin(), model.text().end()};
   }
 
@@ -169,6 +185,7 @@ class OnnxBuilder {
 
   Message graph_;
   std::vector<Message> opsets_;
+  std::vector<Message> functions_;
 };
 
 }  // namespace qplan::onnx_test

@@ -49,26 +49,35 @@ TEST(OnnxModelKind, QonnxSaysSoFirst) {
 
 TEST(OnnxModelKind, DynamicQuantisationIsSaidFirst) {
   OnnxBuilder b;
-  b.input("x", kFloat, {2, 2}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
-  b.node("Cosh", {"q"}, {"y"}).output("y", kUint8, {2, 2});
+  b.input("x", kFloat, {2, 2}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"}, {attr_int("more", 1)});
+  b.output("q", kUint8, {2, 2});
   EXPECT_EQ(refusal(b),
             kFile +
                 "the model is quantised dynamically (first DynamicQuantizeLinear 'q'): the scales "
                 "of its activations would be found while it runs; " +
-                kStatic + "1 operator that qplan does not import: Cosh ('y')");
+                kStatic +
+                "1 operator that qplan does not import: DynamicQuantizeLinear with attribute 'more' ('q')");
   EXPECT_TRUE(node_error("MatMulNBits", "com.microsoft")
                   .starts_with(kFile + "only the weights of the model are quantised, in blocks (first "));
 }
 
 TEST(OnnxModelKind, AFloatModelIsSaidToBeOneWhereItIsRefused) {
   OnnxBuilder b;
-  b.input("x", kFloat, {2, 2}).node("Cosh", {"x"}, {"e"}).node("MatMul", {"e", "x"}, {"y"});
+  b.input("x", kFloat, {2, 2}).node("MatMul", {"x", "x"}, {"y"}, {attr_int("more", 1)});
   b.output("y", kFloat, {2, 2});
   EXPECT_EQ(refusal(b),
             kFile +
                 "the model is not quantised: its 1 layer with weights (first MatMul 'y') computes in "
                 "float; " +
-                kStatic + "1 operator that qplan does not import: Cosh ('e')");
+                kStatic + "1 operator that qplan does not import: MatMul with attribute 'more' ('y')");
+}
+
+// Dynamic and float layers run: another operator is refused in a model that is quantised statically, too.
+TEST(OnnxModelKind, HowAModelIsQuantisedIsNotSaidOfOtherOperators) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2, 2}).node("DynamicQuantizeLinear", {"x"}, {"q", "s", "z"});
+  b.node("MatMul", {"x", "x"}, {"m"}).node("Cosh", {"m"}, {"y"}).output("y", kFloat, {2, 2});
+  EXPECT_EQ(refusal(b), kFile + "1 operator that qplan does not import: Cosh ('y')");
 }
 
 TEST(OnnxModelKind, StringInputsAreNamed) {
@@ -124,6 +133,32 @@ TEST(OnnxIf, AKnownConditionChoosesTheBranch) {
          {attr_graph("then_branch", branch("Relu", "x", "a")),
           attr_graph("else_branch", branch("Foo", "x", "b"))});
   EXPECT_EQ(import_body(b.output("y", kFloat, {2, 3})), "%0 = nn.relu(%x);\n%0\n");
+}
+
+// Only names that a subgraph sees must differ from its own.
+TEST(OnnxIf, BranchesHaveNamesOfTheirOwn) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2}).constant<uint8_t>("yes", kBool, {}, {1});
+  for (const auto& [from, to] : {std::pair{"x", "m"}, std::pair{"m", "n"}}) {
+    Message add = Message().message(1, node_message("Add", {from, "one"}, {"sum"})).bytes(2, "branch");
+    add.message(5, tensor<float>("one", kFloat, {1}, {1}));
+    add.message(12, Message().bytes(1, "sum"));
+    b.node("If", {"yes"}, {to}, {attr_graph("then_branch", add), attr_graph("else_branch", add)});
+  }
+  b.node("Relu", {"n"}, {"sum"}).output("sum", kFloat, {2});
+  EXPECT_EQ(import_body(b),
+            "%0 = add(%x, const(Tensor[(1), float32], [1]));\n%1 = add(%0, const(Tensor[(1), float32], "
+            "[1]));\n%2 = nn.relu(%1);\n%2\n");
+}
+
+TEST(OnnxIf, NamesOfABranchAreGoneAfterIt) {
+  OnnxBuilder b;
+  b.input("x", kFloat, {2}).constant<uint8_t>("yes", kBool, {}, {1});
+  b.node("If", {"yes"}, {"y"},
+         {attr_graph("then_branch", branch("Relu", "x", "a")),
+          attr_graph("else_branch", branch("Abs", "x", "b"))});
+  b.node("Relu", {"a"}, {"z"}).output("z", kFloat, {2});
+  EXPECT_EQ(refusal(b), kInvalid + "node 1 Relu 'z': value 'a' is read before any node writes it");
 }
 
 TEST(OnnxIf, BrokenOnes) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "src/base/checked.h"
 #include "src/packer/error.h"
@@ -26,6 +27,10 @@ Graph::Graph(const Model& model, ir::Function& function, const LogFunction& log)
     : model_(model), function_(function), log_(log) {
   read_names(model.nodes);
   for (const ValueInfo& output : model.outputs) read_.insert(output.name);
+  for (const Function& called : model.functions) {
+    read_names(called.nodes);
+    read_.insert(called.outputs.begin(), called.outputs.end());
+  }
 }
 
 void Graph::read_names(const std::vector<NodeInfo>& nodes) {
@@ -56,29 +61,80 @@ void Graph::charge_work(uint64_t bytes) {
   }
 }
 
+// Forgets the names of a subgraph when it ends.
+class Graph::Scope {
+ public:
+  explicit Scope(Graph* graph) : graph_(graph), outer_(std::exchange(graph->scope_, &names_)) {}
+  ~Scope() {
+    for (const std::string& name : names_) graph_->entries_.erase(name);
+    graph_->scope_ = outer_;
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Graph* graph_;
+  std::vector<std::string>* outer_;
+  std::vector<std::string> names_;
+};
+
+// False where the name is taken.
+bool Graph::add_entry(const std::string& name, Entry entry) {
+  if (!entries_.emplace(name, std::move(entry)).second) return false;
+  if (scope_ != nullptr) scope_->push_back(name);
+  return true;
+}
+
 void Graph::declare(const Tensor& initializer) {
   if (initializer.name.empty()) invalid("an initializer has no name");
   Entry entry;
   entry.initializer = &initializer;
-  if (!entries_.emplace(initializer.name, std::move(entry)).second) {
+  if (!add_entry(initializer.name, std::move(entry))) {
     invalid("two initializers are called " + in_quotes(initializer.name));
   }
 }
 
-void Graph::declare_sparse(const std::string& name) { entries_[name].is_sparse = true; }
+void Graph::declare_sparse(const std::string& name) {
+  Entry entry;
+  entry.is_sparse = true;
+  add_entry(name, std::move(entry));
+}
 
-void Graph::import_subgraph(const Subgraph& subgraph) {
+std::vector<Value> Graph::values(const std::vector<std::string>& names) {
+  std::vector<Value> values;
+  for (const std::string& name : names) values.push_back(value(name));
+  return values;
+}
+
+std::vector<Value> Graph::import_subgraph(const Subgraph& subgraph) {
+  const Scope scope(this);
   for (const Tensor& initializer : subgraph.initializers) declare(initializer);
   for (const std::string& name : subgraph.sparse_initializers) declare_sparse(name);
   import_nodes(subgraph.nodes);
+  return values(subgraph.outputs);
+}
+
+std::vector<Value> Graph::import_function(const std::unordered_map<std::string, Value>& inputs,
+                                          const std::vector<NodeInfo>& nodes,
+                                          const std::vector<std::string>& outputs) {
+  // The caller's names wait until the function ends, however it does.
+  struct Hidden {
+    Graph* graph;
+    std::unordered_map<std::string, Entry> entries;
+    explicit Hidden(Graph* g) : graph(g), entries(std::exchange(g->entries_, {})) {}
+    ~Hidden() { graph->entries_ = std::move(entries); }
+  };
+  const Hidden hidden(this);
+  const Scope scope(this);
+  for (const auto& [name, value] : inputs) define(name, value);
+  import_nodes(nodes);
+  return values(outputs);
 }
 
 void Graph::define(const std::string& name, Value value) {
   Entry entry;
   entry.value = std::move(value);
-  if (!entries_.emplace(name, std::move(entry)).second) {
-    invalid("value " + in_quotes(name) + " is defined twice");
-  }
+  if (!add_entry(name, std::move(entry))) invalid("value " + in_quotes(name) + " is defined twice");
 }
 
 const Value& Graph::value(const std::string& name) {

@@ -94,7 +94,8 @@ std::shared_ptr<const Subgraph> subgraph_of(const ::onnx::GraphProto& graph);
 Attribute attribute_of(const AttributeProto& proto) {
   Attribute attribute;
   attribute.name = proto.name();
-  if (!proto.ref_attr_name().empty()) return attribute;  // only bodies of functions have them
+  attribute.reference = proto.ref_attr_name();
+  if (!attribute.reference.empty()) return attribute;
   switch (type_of(proto)) {
     case AttributeProto::FLOAT:
       attribute.kind = AttributeKind::kFloat;
@@ -181,6 +182,30 @@ ValueInfo value_info_of(const ::onnx::ValueInfoProto& proto) {
   return info;
 }
 
+Function function_of(const ::onnx::FunctionProto& proto) {
+  Function function;
+  function.domain = domain_of(proto.domain());
+  function.name = proto.name();
+  function.inputs.assign(proto.input().begin(), proto.input().end());
+  function.outputs.assign(proto.output().begin(), proto.output().end());
+  function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
+  // attribute_proto is newer than Debian 12's libonnx.
+  constexpr int kAttributeProto = 11;
+  const auto& unknown = proto.GetReflection()->GetUnknownFields(proto);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() != kAttributeProto || field.type() != field.TYPE_LENGTH_DELIMITED) continue;
+    AttributeProto fallback;
+    parse(bytes_of(field.length_delimited()), &fallback, "a function's attribute");
+    function.defaults.push_back(attribute_of(fallback));
+  }
+  for (const auto& opset : proto.opset_import()) {
+    function.opsets.push_back({domain_of(opset.domain()), opset.version()});
+  }
+  for (const auto& node : proto.node()) function.nodes.push_back(node_of(node));
+  return function;
+}
+
 }  // namespace
 
 Model read_model(std::span<const uint8_t> bytes) {
@@ -199,6 +224,7 @@ Model read_model(std::span<const uint8_t> bytes) {
     model.sparse_initializers.push_back(tensor.values().name());
   }
   for (const auto& node : graph.node()) model.nodes.push_back(node_of(node));
+  for (const auto& function : message->functions()) model.functions.push_back(function_of(function));
   model.size_bytes = bytes.size();
   model.message = std::move(message);
   return model;

@@ -57,6 +57,7 @@ struct Subgraph;
 struct Attribute {
   std::string name;
   AttributeKind kind = AttributeKind::kOther;  // kOther: lists of graphs, sparse tensors, types, references
+  std::string reference;  // in a function's body: the attribute of the function that it stands for
   float f = 0;
   int64_t i = 0;
   std::string s;
@@ -83,6 +84,22 @@ struct Subgraph {
   std::vector<NodeInfo> nodes;
 };
 
+struct OpsetImport {
+  std::string domain;
+  int64_t version = 0;
+};
+
+// A function of the model: a node whose domain and operator name it stands for its nodes, which see no other
+// values than its inputs.
+struct Function {
+  std::string domain, name;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> attributes;  // that have no default
+  std::vector<Attribute> defaults;
+  std::vector<OpsetImport> opsets;
+  std::vector<NodeInfo> nodes;
+};
+
 // An extent that the file leaves open has a symbol, which may be empty.
 struct Dim {
   std::optional<int64_t> extent;
@@ -96,17 +113,13 @@ struct ValueInfo {
   std::optional<std::vector<Dim>> dims;  // nullopt: the rank is unknown too
 };
 
-struct OpsetImport {
-  std::string domain;
-  int64_t version = 0;
-};
-
 struct Model {
   std::vector<OpsetImport> opsets;
   std::vector<ValueInfo> inputs, outputs;
   std::vector<Tensor> initializers;
   std::vector<std::string> sparse_initializers;  // names only: they are refused where they are used
   std::vector<NodeInfo> nodes;
+  std::vector<Function> functions;
   uint64_t size_bytes = 0;              // of the file
   std::shared_ptr<const void> message;  // what the tensors point into
 };
@@ -130,8 +143,9 @@ using importer::Unsupported;
 // "Conv", "com.microsoft.QGemm".
 std::string operator_name(const NodeInfo& node);
 
-// Sentences, the one that explains most first; none for a model that is quantised as qplan wants it.
-std::vector<std::string> model_notes(const Model& model);
+// Sentences, the one that explains most first; none for a model that is quantised as qplan wants it, or where
+// what is unsupported has nothing to do with how it is quantised.
+std::vector<std::string> model_notes(const Model& model, const importer::UnsupportedList& unsupported);
 
 }  // namespace qplan::onnx
 

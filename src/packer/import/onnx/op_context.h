@@ -56,8 +56,13 @@ class Graph {
 
   // Hands the nodes to the importer below.
   void import_nodes(const std::vector<NodeInfo>& nodes) { import_nodes_(nodes); }
-  // Reads the nodes of a subgraph as if they were in this graph; their names become names of the graph.
-  void import_subgraph(const Subgraph& subgraph);
+  // Reads the nodes of a subgraph as if they were in this graph. Returns the values of its outputs; its names
+  // are gone after it, as another subgraph may have them too.
+  std::vector<Value> import_subgraph(const Subgraph& subgraph);
+  // Reads the nodes of a function, which see the inputs under their names there and nothing else.
+  std::vector<Value> import_function(const std::unordered_map<std::string, Value>& inputs,
+                                     const std::vector<NodeInfo>& nodes,
+                                     const std::vector<std::string>& outputs);
   void set_node_importer(std::function<void(const std::vector<NodeInfo>&)> import_nodes) {
     import_nodes_ = std::move(import_nodes);
   }
@@ -90,7 +95,11 @@ class Graph {
   ir::Function& function_;
   const LogFunction& log_;
   std::function<void(const std::vector<NodeInfo>&)> import_nodes_;
+  class Scope;
+  bool add_entry(const std::string& name, Entry entry);
+  std::vector<Value> values(const std::vector<std::string>& names);
   std::unordered_map<std::string, Entry> entries_;
+  std::vector<std::string>* scope_ = nullptr;  // names of the subgraph that is read
   std::unordered_set<std::string_view> read_;
   uint64_t constant_bytes_ = 0;
   uint64_t work_bytes_ = 0;
@@ -189,6 +198,15 @@ ir::ConstantRef make_vector(ir::DType dtype, const std::vector<T>& values) {
 ir::ConstantRef scalar_of(double value, ir::DType dtype);
 // All values of a constant of a number dtype.
 std::vector<double> numbers_of(const ir::Constant& constant);
+
+// A node that calls a function of the model.
+struct FunctionCall {
+  std::unordered_map<std::string, Value> inputs;  // by their names in the function; without absent ones
+  std::vector<NodeInfo> nodes;                    // with the node's attributes in the place of references
+  std::vector<std::string> outputs;               // as many as the node has
+};
+// name: of the node, which the names of its nodes begin with.
+FunctionCall read_call(Graph& graph, const Function& function, const NodeInfo& node, const std::string& name);
 
 // The rows of ops.def.
 struct ImportRow {

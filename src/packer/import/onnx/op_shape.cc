@@ -143,10 +143,9 @@ void import_if(const OpContext& op) {
     invalid(cat("the number of outputs of the branch is ", branch.outputs.size(), ", expected ",
                 op.num_outputs()));
   }
-  op.graph().import_subgraph(branch);
-  for (size_t i = 0; i < branch.outputs.size(); ++i) {
-    const Value& value = op.graph().value(branch.outputs[i]);
-    if (value.is_known()) op.define(i, value);
+  const std::vector<Value> values = op.graph().import_subgraph(branch);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].is_known()) op.define(i, values[i]);
   }
 }
 

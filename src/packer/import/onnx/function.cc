@@ -1,0 +1,109 @@
+// Functions of a model: the nodes that a call of one stands for.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+// The nodes of a function for one call.
+class Body {
+ public:
+  Body(Graph& graph, const Function& function, const NodeInfo& call, const std::string& name)
+      : graph_(graph), function_(function), call_(call), prefix_(name.substr(0, kMaxPrefix) + "/") {
+    for (size_t i = 0; i < function.inputs.size(); ++i) {
+      if (i >= call.inputs.size() || call.inputs[i].empty()) absent_.insert(function.inputs[i]);
+    }
+  }
+
+  std::vector<NodeInfo> nodes(const std::vector<NodeInfo>& nodes) {
+    std::vector<NodeInfo> result;
+    for (const NodeInfo& node : nodes) result.push_back(copy(node));
+    return result;
+  }
+
+ private:
+  // A few calls could ask for any number of long names, nodes and attributes.
+  static constexpr size_t kMaxPrefix = 200;
+  static constexpr uint64_t kNodeBytes = 1024;
+
+  NodeInfo copy(const NodeInfo& node) {
+    NodeInfo result = node;
+    result.attributes.clear();
+    uint64_t bytes = kNodeBytes + node.name.size();
+    result.name = prefix_ + (!node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0]);
+    for (std::string& input : result.inputs) {
+      bytes += input.size();
+      if (absent_.contains(input)) input.clear();
+    }
+    for (const Attribute& attribute : node.attributes) {
+      const Attribute* given = attribute.reference.empty() ? &attribute : find(attribute.reference);
+      if (given == nullptr) continue;  // the operator's own default
+      result.attributes.push_back(*given);
+      Attribute& copied = result.attributes.back();
+      copied.name = attribute.name;
+      bytes += copied.s.size() + 4 * copied.floats.size() + 8 * copied.ints.size() +
+               sizeof(std::string) * copied.strings.size();
+      if (copied.graph != nullptr && given == &attribute) copied.graph = copy(*copied.graph);
+    }
+    graph_.charge_work(bytes);
+    return result;
+  }
+
+  std::shared_ptr<const Subgraph> copy(const Subgraph& graph) {
+    auto result = std::make_shared<Subgraph>(graph);
+    result->nodes = nodes(graph.nodes);
+    return result;
+  }
+
+  // What the call gives an attribute of the function, or the function's default; null: nothing.
+  const Attribute* find(const std::string& name) const {
+    for (const auto* attributes : {&call_.attributes, &function_.defaults}) {
+      const auto found = std::ranges::find(*attributes, name, &Attribute::name);
+      if (found != attributes->end()) return &*found;
+    }
+    return nullptr;
+  }
+
+  Graph& graph_;
+  const Function& function_;
+  const NodeInfo& call_;
+  std::string prefix_;
+  std::unordered_set<std::string> absent_;  // inputs
+};
+
+}  // namespace
+
+FunctionCall read_call(Graph& graph, const Function& function, const NodeInfo& node,
+                       const std::string& name) {
+  if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
+    invalid(cat("it has ", node.inputs.size(), " inputs and ", node.outputs.size(),
+                " outputs; the function of the model has ", function.inputs.size(), " and ",
+                function.outputs.size()));
+  }
+  for (const Attribute& attribute : node.attributes) {
+    const bool is_known =
+        std::ranges::find(function.attributes, attribute.name) != function.attributes.end() ||
+        std::ranges::find(function.defaults, attribute.name, &Attribute::name) != function.defaults.end();
+    if (!is_known)
+      throw Unsupported{"attribute " + in_quotes(attribute.name) + ", which the function does not have"};
+  }
+  FunctionCall call;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i].empty()) continue;
+    if (!call.inputs.emplace(function.inputs[i], graph.value(node.inputs[i])).second) {
+      invalid("the function has two inputs " + in_quotes(function.inputs[i]));
+    }
+  }
+  call.nodes = Body(graph, function, node, name).nodes(function.nodes);
+  call.outputs.assign(function.outputs.begin(),
+                      function.outputs.begin() + static_cast<std::ptrdiff_t>(node.outputs.size()));
+  return call;
+}
+
+}  // namespace qplan::onnx
