@@ -177,7 +177,7 @@ class Difference {
   static Json step_changes(const Json& a, const Json& b) {
     Json changes = Json::object();
     const auto compare = [&](const std::string& key, const Json& x, const Json& y) {
-      if (x != y) changes[key] = {x, y};
+      if (x != y) changes[key] = Json::array({x, y});
     };
     compare("op", a.at("op"), b.at("op"));
     compare("placement", placement(a), placement(b));
@@ -201,7 +201,8 @@ class Difference {
       if (at == in_b.end()) continue;
       Json changes = Json::object();
       for (const char* key : {"dtype", "shape", "scale", "zero_point"}) {
-        if (tensor->at(key) != at->second->at(key)) changes[key] = {tensor->at(key), at->second->at(key)};
+        if (tensor->at(key) != at->second->at(key))
+          changes[key] = Json::array({tensor->at(key), at->second->at(key)});
       }
       if (!changes.empty()) quantisation_.push_back({{"name", name}, {"changes", changes}});
     }

@@ -34,6 +34,21 @@ class Diff(CommandTest):
         self.assertIn("the same content", self.succeed("diff", self.plan, stripped))
         self.assertTrue(self.succeed_json("diff", self.plan, self.plan, "--json")["same_content"])
 
+    def test_steps_of_two_outputs_are_compared(self):
+        plans = []
+        for n in (4, 6):
+            text = f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(2, {n}), int8]) {{
+  %0 = split(%x, indices_or_sections=2, axis=1, name="halves");
+  (%0.0, %0.1)
+}}
+"""
+            plans.append(self.folder / f"split{n}.qplan")
+            self.succeed("pack", self.file(f"split{n}.relay", text.encode()), "-o", plans[-1])
+        step, = self.report(*plans)["steps"]
+        self.assertEqual(step["changes"]["output_shapes"], [["2x2", "2x2"], ["2x3", "2x3"]])
+        self.assertIn("output_shapes", self.differ(*plans))
+
     def test_fused_layers_are_counted_and_named(self):
         observable = self.folder / "observable.qplan"
         self.succeed("pack", DIGITS, "-o", observable, "--observable")

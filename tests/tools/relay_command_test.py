@@ -114,6 +114,24 @@ class Rewrites(CommandTest):
                       "does not apply at\n", result.stdout)
         self.assertIn("expected constant, found parameter '%weight'", result.stdout)
 
+    def test_a_pass_that_is_left_out_and_would_have_applied_is_told(self):
+        def constant(shape, dtype, values):
+            return f"const(Tensor[({shape}), {dtype}], {values})"
+
+        # Eight of sixteen channels are always -128, the zero point of what reads them.
+        text = f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 1), int8]) {{
+  %0 = qnn.dense(%x, {constant("16, 1", "int8", [1] * 16)}, -128, 0, 0.5f, 0.5f);
+  %1 = nn.bias_add(%0, {constant("16", "int32", [-1000] * 8 + [0] * 8)});
+  %2 = qnn.requantize(%1, 0.25f, 0, 1f, -128);
+  qnn.dense(%2, {constant("1, 16", "int8", [1] * 16)}, -128, 0, 1f, 1f)
+}}
+"""
+        model, plan = self.file("dead.relay", text.encode()), self.folder / "dead.qplan"
+        self.assertNotIn("remove_dead_channels", run("pack", model, "-o", plan).stderr)
+        self.assertIn("pass 'remove_dead_channels' is left out and would have applied: ",
+                      run("pack", model, "-o", plan, "--skip", "remove_dead_channels").stderr)
+
     def test_unknown_names_are_listed(self):
         self.refused(1, ["why not: no rewrite 'nothing'; known: quantize_constant"], "import", DIGITS, "--why-not", "nothing")
         self.refused(1, ["skip: no pass or rewrite 'nothing'; known: fold_recurrence, fold_constants", "fold_zero_point"], "import", DIGITS,

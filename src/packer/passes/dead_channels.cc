@@ -188,10 +188,9 @@ std::vector<ChannelRange> output_ranges(const WeightedLayer& layer, std::vector<
 }
 
 // Fills kept with all but dead channels, and with dead ones up to a multiple; leaves it empty where all stay.
-void keep_channels(const std::vector<bool>& dead, std::vector<size_t>* kept) {
-  constexpr size_t kMultiple = DeadChannels::kMultiple;
+void keep_channels(const std::vector<bool>& dead, size_t multiple, std::vector<size_t>* kept) {
   const size_t live = dead.size() - static_cast<size_t>(std::ranges::count(dead, true));
-  const size_t rest = (std::max<size_t>(live, 1) + kMultiple - 1) / kMultiple * kMultiple;
+  const size_t rest = (std::max<size_t>(live, 1) + multiple - 1) / multiple * multiple;
   if (rest >= dead.size()) return;
   size_t to_drop = dead.size() - rest;
   for (size_t c = 0; c < dead.size(); ++c) {
@@ -205,8 +204,9 @@ void keep_channels(const std::vector<bool>& dead, std::vector<size_t>* kept) {
 
 }  // namespace
 
-DeadChannels::DeadChannels(const ir::Function& function)
+DeadChannels::DeadChannels(const ir::Function& function, size_t multiple)
     : function_(function),
+      multiple_(multiple),
       ranges_(function.num_values()),
       parent_(function.num_values()),
       is_fixed_(function.num_values()),
@@ -298,7 +298,7 @@ void DeadChannels::choose_channels() {
     const WeightedLayer& layer = *at;
     if (layer.is_depthwise) continue;
     // All layers that read a tensor of the output's group come after the one that makes the first of them.
-    keep_channels(is_dead[group_of(layer.output)], &kept_[group_of(layer.output)]);
+    keep_channels(is_dead[group_of(layer.output)], multiple_, &kept_[group_of(layer.output)]);
     const uint32_t group = group_of(layer.input);
     if (is_fixed_[group]) continue;
     const std::vector<bool> here = channels_without_effect(layer);

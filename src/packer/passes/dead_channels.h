@@ -40,11 +40,9 @@ struct WeightedLayer {
 
 class DeadChannels {
  public:
-  // As many dead channels go as leave a multiple of kMultiple: vectors would compute the rest anyway.
-  static constexpr size_t kMultiple = 8;
-
-  // The function must outlive the result. Linear in its nodes and weights.
-  explicit DeadChannels(const ir::Function& function);
+  // The function must outlive the result. Linear in its nodes and weights. As many dead channels go as leave
+  // a multiple of `multiple`, which is not 0.
+  DeadChannels(const ir::Function& function, size_t multiple);
 
   const std::vector<WeightedLayer>& layers() const { return layers_; }
   // The channels that stay of a layer's input or output, ascending; empty: all.
@@ -64,6 +62,7 @@ class DeadChannels {
   std::vector<bool> channels_without_effect(const WeightedLayer& layer) const;
 
   const ir::Function& function_;
+  size_t multiple_;
   std::vector<WeightedLayer> layers_;
   std::vector<std::vector<ChannelRange>> ranges_;  // by value; empty: all that the dtype has
   std::vector<uint32_t> parent_;                   // by value: tensors that keep the same channels

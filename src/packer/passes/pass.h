@@ -53,6 +53,9 @@ struct PassContext {
   bool contract_is_chosen = false;
   // The last changes: contracts, layouts and the border are as they stay, and so are the bits of every layer.
   bool channels_may_go = false;
+  // What the number of channels is a multiple of, where some go: vectors compute as many anyway, and devices
+  // may run no others (target.h).
+  size_t channel_multiple = 8;
   // Names of passes and of rewrites that are left out. The pipeline leaves out passes; a pass asks for its
   // rewrites.
   std::set<std::string, std::less<>> skip;

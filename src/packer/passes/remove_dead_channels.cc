@@ -103,6 +103,7 @@ class Removal {
       r_.replace(node.result(), result);
     } else {
       narrowed_[node.result().id.index] = result;
+      r_.keep_name(node.result(), result);
     }
   }
 
@@ -181,7 +182,7 @@ class Removal {
 std::unique_ptr<ir::Function> run_remove_dead_channels(const ir::Module&, const ir::Function& pre,
                                                        PassContext& context) {
   if (!context.channels_may_go) return nullptr;
-  const DeadChannels channels(pre);
+  const DeadChannels channels(pre, context.channel_multiple);
   return Removal(pre, channels, context).run();
 }
 

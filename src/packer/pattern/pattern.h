@@ -141,6 +141,8 @@ class Rebuild {
   void copy(PreNode node);
   // The types must be the same.
   void replace(PreValue value, PostValue replacement);
+  // A replacement without a name gets the value's, which tensors are dumped and found by.
+  void keep_name(PreValue value, PostValue replacement);
   // The new function, without the nodes that nothing uses any more. outputs: in place of the old one's.
   std::unique_ptr<ir::Function> finish();
   std::unique_ptr<ir::Function> finish(const std::vector<PostValue>& outputs);

@@ -155,6 +155,10 @@ void Rebuild::replace(PreValue value, PostValue replacement) {
                         ir::to_string(post_.type(replacement))));
   }
   map_.at(value.id.index) = replacement;
+  keep_name(value, replacement);
+}
+
+void Rebuild::keep_name(PreValue value, PostValue replacement) {
   const ir::Value& known = new_->value(replacement.id);
   if (known.kind == ir::ValueKind::kResult && known.name.empty()) {
     new_->set_value_name(replacement.id, pre_.name(value));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,14 +139,27 @@ void tell_io_quantization(ir::Module* module, bool canonical) {
   }
 }
 
+// The least number that the CPU's and all devices' divide; where there is no sensible one, more than any
+// tensor has.
+size_t channel_multiple(std::span<const target::Target> targets, size_t of_cpu) {
+  constexpr size_t kMost = size_t{1} << 32;
+  size_t multiple = of_cpu;
+  for (const target::Target& target : targets) {
+    multiple = std::lcm(multiple, size_t{target.channel_multiple});
+    if (multiple >= kMost) return kMost;
+  }
+  return multiple;
+}
+
 }  // namespace
 
-std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
+std::vector<std::string> canonicalize(ir::Module* module, std::span<const target::Target> targets,
                                       const Observer& observer, Border border) {
   const PackOptions& options = observer.options();
   passes::PassContext context;
   context.evaluate = evaluate::evaluate_node;
-  context.activation_zero_point = activation_zero_point(profile.input_origin);
+  context.activation_zero_point = activation_zero_point(cpu_of(targets).profile.input_origin);
+  context.channel_multiple = channel_multiple(targets, context.channel_multiple);
   context.keep_float = options.keep_float;
   context.skip = {options.skip.begin(), options.skip.end()};
   context.log = observer.log_function();
@@ -186,7 +201,7 @@ std::vector<std::string> canonicalize(ir::Module* module, const target::TargetPr
     all.run_to_fixpoint();
   }
   // Bodies keep all channels, so that two of them can be compared node by node.
-  if (!for_body && !context.skipped("remove_dead_channels")) {
+  if (!for_body) {
     context.channels_may_go = true;
     const bool gone = all.run_one("remove_dead_channels");
     // Once: a pass of the caller's may bring channels back, to a number that its device likes.

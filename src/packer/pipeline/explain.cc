@@ -63,7 +63,7 @@ partition::Explain explain_model(std::span<const uint8_t> model, std::string_vie
   const target::TargetProfile& profile = cpu.profile;
   std::optional<schedule::TuningLog> tuning = pipeline::read_tuning(options);
   ir::Module module = import_model(model, name, options);
-  pipeline::canonicalize(&module, profile, observer);
+  pipeline::canonicalize(&module, targets, observer);
   const std::unique_ptr<pipeline::Placed> placed = pipeline::place(module, targets, options);
   pipeline::log_warnings(*placed, observer);
   try {
@@ -138,7 +138,7 @@ ir::Module canonical_module(std::span<const uint8_t> model, std::string_view nam
   const pipeline::Observer observer(options);
   const std::vector<target::Target> targets = pipeline::read_targets(options);
   ir::Module module = import_model(model, name, options);
-  pipeline::canonicalize(&module, pipeline::cpu_of(targets).profile, observer,
+  pipeline::canonicalize(&module, targets, observer,
                          options.canonical_body ? pipeline::Border::kOfTheBody : pipeline::Border::kAsAsked);
   return module;
 }
@@ -315,7 +315,7 @@ std::string coverage_json(std::span<const uint8_t> model, std::string_view name,
   Survey survey(std::move(operators));
   if (!module.main().outputs().empty()) {
     try {
-      pipeline::canonicalize(&module, pipeline::cpu_of(targets).profile, observer);
+      pipeline::canonicalize(&module, targets, observer);
       survey.look(module.main(), targets);
     } catch (const PackError& error) {
       if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;

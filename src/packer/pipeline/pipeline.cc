@@ -128,7 +128,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   if (options.imported) options.imported();
 
   observer.stage("rewrite", 1, kNumStages);
-  const std::vector<std::string> undone = pipeline::canonicalize(&module, profile, observer);
+  const std::vector<std::string> undone = pipeline::canonicalize(&module, targets, observer);
 
   observer.stage("place and lower", 2, kNumStages);
   // For the CPU alone there is nothing to decide: it is asked for the report only.

@@ -12,7 +12,7 @@
 
 namespace qplan::pipeline {
 
-const target::Target& cpu_of(const std::vector<target::Target>& targets) {
+const target::Target& cpu_of(std::span<const target::Target> targets) {
   return *std::ranges::find_if(targets, &target::Target::is_cpu);
 }
 

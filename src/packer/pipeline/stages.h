@@ -124,11 +124,11 @@ enum class Border {
 // The module in canonical form, with the contract and the border that the options ask for. Every function
 // that a pass makes is verified before the next pass sees it. Returns what options.skip left undone
 // (LeftOut), which is logged too: a reason when the target then refuses the module.
-std::vector<std::string> canonicalize(ir::Module* module, const target::TargetProfile& profile,
+std::vector<std::string> canonicalize(ir::Module* module, std::span<const target::Target> targets,
                                       const Observer& observer, Border border = Border::kAsAsked);
 
 // From a canonical module and a list of targets to what each of them runs.
-const target::Target& cpu_of(const std::vector<target::Target>& targets);
+const target::Target& cpu_of(std::span<const target::Target> targets);
 
 // Regions on their devices, with what lowering needs of them.
 struct Placed {

@@ -157,6 +157,8 @@ struct Target {
   uint64_t max_bank_bytes = 0;
   // Buffers of a region, which one job binds; 0: as many as a plan's step can have.
   uint32_t max_binds = 0;
+  // Its tensors' channels are multiples of it.
+  uint32_t channel_multiple = 1;
   // The first row that takes a node wins. The CPU takes all nodes; its table, without constraints, says what
   // its kernels compute in one go.
   std::vector<PatternRow> table;

@@ -129,6 +129,42 @@ TEST(RemoveDeadChannels, AMultipleOfEightStays) {
             std::string::npos);
 }
 
+TEST(RemoveDeadChannels, AMultipleOfWhatTheDeviceRunsStays) {
+  TwoLayers layers;
+  for (auto* list : {&layers.weights, &layers.biases, &layers.readers}) list->resize(48, list->back());
+  for (size_t c = 0; c < 40; ++c) layers.biases[c] = kNever;
+  const auto channels_left = [&](size_t multiple) {
+    passes::PassContext context = last_pass();
+    context.channel_multiple = multiple;
+    const std::string text = run_pass("remove_dead_channels", "%x: Tensor[(1, 1), int8]",
+                                      layers.first() + layers.second() + "%3\n", context);
+    for (const int n : {8, 16, 32}) {
+      if (text.find("qnn.dense(%x, const(Tensor[(" + std::to_string(n) + ", 1)") != std::string::npos)
+        return n;
+    }
+    return text == "unchanged" ? 48 : 0;
+  };
+  EXPECT_EQ(channels_left(8), 8);
+  EXPECT_EQ(channels_left(16), 16);
+  EXPECT_EQ(channels_left(32), 32);
+  EXPECT_EQ(channels_left(64), 48);
+}
+
+// Python's run(tensors=...) and --dump-tensors find tensors by these names.
+TEST(RemoveDeadChannels, TensorsKeepTheirNames) {
+  const TwoLayers layers = with_dead_middle([](TwoLayers& l, size_t c) { l.biases[c] = kNever; });
+  ir::Module module = parse_main("%x: Tensor[(1, 1), int8]", layers.first() + layers.second() + "%3\n");
+  ir::Function& main = *module.functions()[0];
+  for (size_t i = 0; i < main.nodes().size(); ++i)
+    main.set_value_name(main.nodes()[i].results[0], "tensor" + std::to_string(i));
+  passes::PassContext context = last_pass();
+  const auto changed = passes::find_pass("remove_dead_channels")->run(module, main, context);
+  ASSERT_NE(changed, nullptr);
+  std::vector<std::string> names;
+  for (const ir::Node& node : changed->nodes()) names.push_back(changed->value(node.results[0]).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"tensor0", "tensor1", "tensor2", "tensor3"}));
+}
+
 TEST(RemoveDeadChannels, WhatAnythingButALayerReadsStays) {
   const TwoLayers layers = with_dead_middle([](TwoLayers& l, size_t c) { l.biases[c] = kNever; });
   EXPECT_EQ(layers.removed("(%2, %3)\n"), "unchanged");

@@ -183,7 +183,10 @@ TEST(Pipeline, HundredThousandOperatorsPackInSeconds) {
   const auto begin = std::chrono::steady_clock::now();
   const PackOptions options;
   const target::TargetProfile profile = target::parse_target("cpu");
-  pipeline::canonicalize(&module, profile, pipeline::Observer(options));
+  target::Target cpu;
+  cpu.is_cpu = true;
+  cpu.profile = profile;
+  pipeline::canonicalize(&module, {&cpu, 1}, pipeline::Observer(options));
   const AlignedBytes plan = evaluate::make_plan(target::lower_function(module.main(), profile), profile, {});
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   EXPECT_GT(plan.size(), size_t{kOperators});

@@ -41,7 +41,10 @@ ir::Module copy_of(const ir::Module& module) {
 ir::Module canonical(const ir::Module& module, const PackOptions& options,
                      const target::TargetProfile& profile) {
   ir::Module result = copy_of(module);
-  pipeline::canonicalize(&result, profile, pipeline::Observer(options));
+  target::Target cpu;
+  cpu.is_cpu = true;
+  cpu.profile = profile;
+  pipeline::canonicalize(&result, {&cpu, 1}, pipeline::Observer(options));
   return result;
 }
 

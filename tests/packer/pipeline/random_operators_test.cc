@@ -39,7 +39,10 @@ ir::Module canonical(const ir::Module& module, const PackOptions& options,
     copy.add_function(function->name());
     copy.replace_function(std::make_unique<ir::Function>(*function));
   }
-  pipeline::canonicalize(&copy, profile, pipeline::Observer(options));
+  target::Target cpu;
+  cpu.is_cpu = true;
+  cpu.profile = profile;
+  pipeline::canonicalize(&copy, {&cpu, 1}, pipeline::Observer(options));
   return copy;
 }
 

@@ -283,6 +283,16 @@ TEST(ExternalTarget, AccumulatorsThatSomethingElseReadsStay) {
 // ---- what capabilities say
 
 // The reasons of a device with these capabilities, whose `supported` takes everything.
+TEST(External, TheTargetSaysWhatChannelsAreMultiplesOf) {
+  qplan_npu_target library = acme();
+  EXPECT_EQ(make_target({&library}, {}).channel_multiple, 1u);
+  library.capabilities = [](uint64_t, qplan_npu_capabilities* to) -> qplan_npu_status {
+    to->channel_pack = 16;
+    return QPLAN_NPU_OK;
+  };
+  EXPECT_EQ(make_target({&library}, {}).channel_multiple, 16u);
+}
+
 std::vector<std::string> capability_reasons(void (*change)(qplan_npu_capabilities*),
                                             const std::string& text) {
   static void (*changes)(qplan_npu_capabilities*);

@@ -114,6 +114,7 @@ Target make_target(const Library& from, const TargetOptions& options) {
     fail(cat("target '", target.name, "' states no capabilities"));
   target.max_bank_bytes = capabilities.max_buffer_bytes;
   target.max_binds = capabilities.max_binds;
+  target.channel_multiple = std::max<uint32_t>(capabilities.channel_pack, 1);
   target.table = make_rows(library, config, capabilities);
   target.compile = [&library, config, rows = target.table](const ir::Module& module,
                                                            const ir::Function& region) {
