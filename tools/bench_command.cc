@@ -123,11 +123,6 @@ std::string summary_text(const Session& session, const Figures& figures) {
   return text;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  qplan_error error = make_error();
-  check(qplan_file_write(path.c_str(), text.data(), text.size(), &error), error, "");
-}
-
 void write_inputs(const BenchOptions& options, const PlanFile& plan, Session& session) {
   if (options.inputs.empty()) return write_random_inputs(plan, session);
   const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_INPUT);
@@ -151,13 +146,13 @@ std::string runs_csv(const std::vector<uint64_t>& times) {
 
 void run(const BenchOptions& options) {
   parse_isa(options.session.isa);
-  std::vector<NamedFile> inputs = {{"plan", options.plan}};
-  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
-  check_outputs({{"--csv", options.csv}, {"--trace", options.trace}}, inputs);
+  check_outputs({{"--csv", options.csv}, {"--trace", options.trace}},
+                input_files(options.session, {{"plan", options.plan}}, options.inputs));
   Figures figures;
   const uint64_t begin = qplan_host_now_ns(nullptr);
   const PlanFile plan(options.plan);
   figures.open_ns = qplan_host_now_ns(nullptr) - begin;
+  check_npu_options(options.session.npu, plan);
   qplan_platform platform = make_platform(QPLAN_LOG_WARNING);
   StepTimes steps;
   if (options.per_step) steps.attach(platform);
@@ -176,12 +171,14 @@ void run(const BenchOptions& options) {
   steps.clear();
   trace.clear();
   figures.times = measure(options, session, &trace);
-  if (!options.trace.empty()) write_text(options.trace, trace.text());
+  OutputFiles outputs;
+  if (!options.trace.empty()) outputs.write(options.trace, trace.text());
   if (!options.csv.empty()) {
-    write_text(options.csv, options.per_step
-                                ? steps_csv({session, steps, figures.peak_gmacs, figures.schedules})
-                                : runs_csv(figures.times));
+    outputs.write(options.csv, options.per_step
+                                   ? steps_csv({session, steps, figures.peak_gmacs, figures.schedules})
+                                   : runs_csv(figures.times));
   }
+  outputs.keep();
 
   if (options.json) {
     print(json_page(report_json(options, session, steps, figures)));

@@ -175,14 +175,15 @@ void check_reproduce(const CheckOptions& options) {
     throw Failure("--reproduce '" + options.reproduce + "' and --expect '" + folder +
                   "' would mix their files; give another folder");
   }
-  std::vector<NamedFile> inputs = {{"PLAN", options.model.model}};
-  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
+  std::vector<NamedFile> inputs =
+      input_files(options.session, input_files(options.model, options.placement), options.inputs);
   for (const std::string& against : options.against) inputs.push_back({"--against", against});
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options.reproduce, error)) {
     const std::string name = entry.path().filename().string();
     for (const char* begin : {"input", "output", "plan", "step"}) {
-      if (name.starts_with(begin)) check_outputs({{"--reproduce", entry.path().string()}}, inputs);
+      if (name.starts_with(begin))
+        check_outputs({{"--reproduce", entry.path().string(), NamedFile::Written::kInItsFolder}}, inputs);
     }
   }
 }
@@ -227,6 +228,7 @@ void run(const CLI::App& command, const CheckOptions& options) {
   if (!options.compares()) {
     const PlanFile plan(options.model.model, QPLAN_PLAN_DIGEST);  // a model has nothing to verify
     refuse_unused(command, options);
+    check_npu_options(options.session.npu, plan);
     const std::string verified = verify(plan, options);
     if (options.self) {
       check_self(plan, verified, options);

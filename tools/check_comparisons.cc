@@ -1,6 +1,6 @@
 
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 
 #include "tools/check.h"
 #include "tools/command.h"
@@ -37,7 +37,8 @@ std::vector<std::string> against_words(const CheckOptions& options) {
 
 bool names_model(const std::string& word) {
   const bool is_known = std::ranges::find(known_references(), word) != known_references().end();
-  return !is_known && !is_plan_file(word) && std::ifstream(word).good();
+  std::error_code code;
+  return !is_known && !is_plan_file(word) && std::filesystem::exists(word, code);
 }
 
 Check::Check(const CheckOptions& options) : options_(options) {

@@ -78,18 +78,13 @@ std::vector<uint32_t> step_inputs(const Json& plan, uint32_t first, uint32_t end
 }
 
 // Writes inputs and expected outputs as `check --expect` reads them, beside other files.
-void write_run(const std::string& directory, const TensorBytes& inputs, const TensorBytes& outputs,
-               std::vector<NamedBytes> files = {}) {
+void write_run(OutputFiles* to, const std::string& directory, const TensorBytes& inputs,
+               const TensorBytes& outputs, std::vector<NamedBytes> files = {}) {
   for (size_t i = 0; i < inputs.size(); ++i)
     files.push_back({"input" + std::to_string(i) + ".bin", inputs[i].data(), inputs[i].size()});
   for (size_t i = 0; i < outputs.size(); ++i)
     files.push_back({"output" + std::to_string(i) + ".bin", outputs[i].data(), outputs[i].size()});
-  write_files(directory, files);
-}
-
-void write_case(const std::string& directory, const std::string& plan_name, const PlanFile& plan,
-                const TensorBytes& inputs, const TensorBytes& outputs) {
-  write_run(directory, inputs, outputs, {{plan_name, plan.bytes(), plan.size()}});
+  to->write(directory, files);
 }
 
 class Search {
@@ -144,9 +139,14 @@ class Search {
     if (write_step(directory, result)) return;
     result->plan = "plan.qplan";
     const std::vector<const CheckCase*> before = runs_before(inputs_);
-    if (before.empty())
-      return write_case(directory, result->plan, *found_side_.plan, inputs_.inputs, expected_.outputs);
-    write_files(directory, {{result->plan, found_side_.plan->bytes(), found_side_.plan->size()}});
+    OutputFiles files;
+    const NamedBytes plan = {result->plan, found_side_.plan->bytes(), found_side_.plan->size()};
+    if (before.empty()) {
+      write_run(&files, directory, inputs_.inputs, expected_.outputs, {plan});
+      files.keep();
+      return;
+    }
+    files.write(directory, std::vector<NamedBytes>{plan});
     // Names of one length sort as numbers do.
     const size_t width = std::max<size_t>(6, std::to_string(before.size()).size());
     const auto folder = [&](size_t run) {
@@ -154,8 +154,9 @@ class Search {
       return directory + "/run" + std::string(width - number.size(), '0') + number;
     };
     for (size_t run = 0; run < before.size(); ++run)
-      write_run(folder(run), before[run]->inputs, *before[run]->outputs);
-    write_run(folder(before.size()), inputs_.inputs, expected_.outputs);
+      write_run(&files, folder(run), before[run]->inputs, *before[run]->outputs);
+    write_run(&files, folder(before.size()), inputs_.inputs, expected_.outputs);
+    files.keep();
   }
 
  private:
@@ -210,7 +211,10 @@ class Search {
     if (run_check_side(side, alone, false).outputs == *alone.outputs) return false;
     result->plan = "step" + std::to_string(result->step) + ".qplan";
     result->shows_alone = true;
-    write_case(directory, result->plan, extracted, alone.inputs, *alone.outputs);
+    OutputFiles files;
+    write_run(&files, directory, alone.inputs, *alone.outputs,
+              {{result->plan, extracted.bytes(), extracted.size()}});
+    files.keep();
     return true;
   }
 

@@ -246,6 +246,20 @@ bool asks_for_help(const CLI::App& app, const std::vector<std::string>& words) {
   return unknown == "help";
 }
 
+// An empty name would count as an option that is not given: `sign -o "$FILE"` would replace its plan.
+void refuse_empty_file_names(CLI::App& app) {
+  const auto refuse = [](const std::string& text) {
+    return text.empty() ? "found '', expected the name of a file or folder" : std::string();
+  };
+  for (CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    for (const char* of_files : {"FILE", "DIR", "PLAN", "MODEL", "OTHER", "CSV", "LOG", "LIB"}) {
+      if (type == of_files) option->check(refuse);
+    }
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_file_names(*command);
+}
+
 int run(int argc, char** argv, std::string (*version_text)()) {
   CLI::App app("Packs quantised neural networks into plans and runs them.", "qplan");
   app.set_version_flag("--version", version_text,
@@ -278,6 +292,7 @@ int run(int argc, char** argv, std::string (*version_text)()) {
   add_import_command(app);
   add_explain_command(app);
   add_npu_command(app);
+  refuse_empty_file_names(app);
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   try {
     if (asks_for_help(app, words)) {

@@ -61,11 +61,13 @@ std::string write_emitted(const EmittedFiles& files, const std::string& director
                           const std::vector<std::string>& plans) {
   std::vector<NamedFile> inputs;
   for (const std::string& plan : plans) inputs.push_back({"plan", plan});
+  std::vector<NamedFile> outputs;
   std::set<std::string> names;
   for (const auto& [file, bytes] : files) {
-    check_outputs({{"--output", directory + "/" + file}}, inputs);
+    outputs.push_back({"--output", directory + "/" + file, NamedFile::Written::kInItsFolder});
     names.insert(file);
   }
+  check_outputs(outputs, inputs);
   for (const std::string& file : names) {
     if (!file.ends_with(".h")) continue;
     const std::string array = file.substr(0, file.size() - 2) + "_plan.c";

@@ -236,6 +236,7 @@ class Classifier {
     std::erase_if(best, [](const Score& score) { return std::isnan(score.score); });
     return best;
   }
+  void check_options() const { check_npu_options(options_.session.npu, *plan_); }
   uint64_t num_classes() const { return element_count(outputs_[options_.output]); }
 
  private:
@@ -370,10 +371,10 @@ class Evaluation {
 
 void run(const CLI::App& command, const EvalOptions& options) {
   parse_isa(options.session.isa);
-  check_outputs({{"--csv", options.csv}}, {{"plan", options.plan},
-                                           {"--labels", options.labels},
-                                           {"--names", options.names},
-                                           {"--against", options.against}});
+  check_outputs({{"--csv", options.csv}}, input_files(options.session, {{"plan", options.plan},
+                                                                        {"--labels", options.labels},
+                                                                        {"--names", options.names},
+                                                                        {"--against", options.against}}));
   if (options.labels.empty() && options.against.empty())
     throw UsageError("nothing to compare the answers with; expected --labels CSV, --against, or both");
   if (options.labels.empty())
@@ -397,6 +398,7 @@ void run(const CLI::App& command, const EvalOptions& options) {
                   std::to_string(options.output) + " has " + std::to_string(classifier.num_classes()) +
                   " values; --label-offset is added to each class");
   }
+  if (options.against.empty() || options.against.ends_with(".csv")) classifier.check_options();
   std::optional<Classifier> other;
   if (options.against.ends_with(".csv")) {
     assign(read_classes(options.against, "--against", names, 0, samples), "--against", &samples,

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -91,61 +91,44 @@ void finish_stdout() {
   }
 }
 
-void check_output_directory(const std::string& directory) {
-  std::error_code error;
-  const fs::file_status status = fs::status(directory, error);
-  if (fs::is_directory(status)) {
-    if (::access(directory.c_str(), W_OK) != 0) fail("output directory", directory, std::strerror(errno));
-    return;
-  }
-  if (fs::exists(status)) fail("output directory", directory, "exists and is not a directory");
-  if (error && error != std::errc::no_such_file_or_directory) {
-    fail("output directory", directory, error.message());
-  }
-}
-
-void write_files(const std::string& directory, const std::vector<NamedBytes>& files) {
-  check_output_directory(directory);
-  std::error_code error;
-  const bool created = fs::create_directories(directory, error);
-  if (error) fail("output directory", directory, error.message());
-  for (const NamedBytes& file : files) {
-    const std::string path = (fs::path(directory) / file.name).string();
-    if (fs::is_directory(path, error)) fail("output", path, "is a directory, expected a file");
-  }
-  std::vector<std::string> made;
-  for (const NamedBytes& file : files) {
-    const std::string path = (fs::path(directory) / file.name).string();
-    const bool is_new = !fs::exists(path, error);
-    qplan_error problem = make_error();
-    const qplan_status status = qplan_file_write(path.c_str(), file.bytes, file.size, &problem);
-    if (status < 0) {
-      for (const std::string& name : made) fs::remove(name, error);
-      if (created) fs::remove(directory, error);
-      check(status, problem, "");
-    }
-    if (is_new) made.push_back(path);
-  }
-}
-
 namespace {
 
-namespace fs = std::filesystem;
-
-bool is_regular(const std::string& path, struct stat* status) {
-  return ::stat(path.c_str(), status) == 0 && S_ISREG(status->st_mode);
+// The file that a path leads to, which need not be there: absolute and without links, so that it is the same
+// for all of its names.
+fs::path resolved_path(fs::path path) {
+  constexpr int kMaxLinks = 40;  // as in Linux
+  std::error_code code;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    const fs::path target = fs::read_symlink(path, code);
+    if (code) break;  // no link, as a rule
+    path = path.parent_path() / target;
+  }
+  return fs::weakly_canonical(fs::absolute(path, code), code);
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  struct stat status_a, status_b;
-  if (is_regular(a, &status_a) && is_regular(b, &status_b)) {
-    return status_a.st_dev == status_b.st_dev && status_a.st_ino == status_b.st_ino;
+// What all names of a file have in common, whether it is there or not; "" of what is no regular file.
+std::string identity(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return resolved_path(path).string();
+  if (!S_ISREG(status.st_mode)) return "";
+  return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
+// Failure where it is known that the output cannot be written.
+void check_writable(const NamedFile& output) {
+  const std::string& path = output.path;
+  struct stat status;
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) fail(output.role, path, std::strerror(errno));
+  if (exists && S_ISDIR(status.st_mode)) fail(output.role, path, "is a directory, expected a file");
+  // Devices and pipes are written to; other files are new ones in their folder.
+  if (exists && (!S_ISREG(status.st_mode) || output.written == NamedFile::Written::kAtItsEnd)) {
+    if (::access(path.c_str(), W_OK) != 0) fail(output.role, path, std::strerror(errno));
+    return;
   }
-  // Two outputs that are not there yet.
-  std::error_code code;
-  if (fs::exists(a, code) || fs::exists(b, code)) return false;
-  const fs::path path_a = fs::weakly_canonical(a, code), path_b = fs::weakly_canonical(b, code);
-  return !path_a.empty() && path_a == path_b;
+  const std::string folder = resolved_path(path).parent_path().string();
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  fail(output.role, path, "cannot create a file in '" + folder + "': " + std::strerror(errno));
 }
 
 std::string text(const NamedFile& file) { return file.role + " '" + file.path + "'"; }
@@ -153,18 +136,83 @@ std::string text(const NamedFile& file) { return file.role + " '" + file.path + 
 }  // namespace
 
 void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].path.empty()) continue;
-    for (const NamedFile& input : inputs) {
-      if (input.path.empty() || !same_file(outputs[i].path, input.path)) continue;
-      throw Failure(text(outputs[i]) + ": is the same file as " + text(input) +
+  std::map<std::string, const NamedFile*> read, written;
+  for (const NamedFile& input : inputs) {
+    if (!input.path.empty()) read.emplace(identity(input.path), &input);
+  }
+  for (const NamedFile& output : outputs) {
+    const std::string file = output.path.empty() ? "" : identity(output.path);
+    if (file.empty()) continue;
+    if (const auto at = read.find(file); at != read.end()) {
+      throw Failure(text(output) + ": is the same file as " + text(*at->second) +
                     ", which it would replace; give another name");
     }
-    for (size_t k = 0; k < i; ++k) {
-      if (outputs[k].path.empty() || !same_file(outputs[i].path, outputs[k].path)) continue;
-      throw Failure(text(outputs[i]) + ": is the same file as " + text(outputs[k]) + "; give another name");
-    }
+    const auto [at, is_new] = written.emplace(file, &output);
+    if (!is_new)
+      throw Failure(text(output) + ": is the same file as " + text(*at->second) + "; give another name");
   }
+  for (const NamedFile& output : outputs) {
+    if (!output.path.empty() && output.written != NamedFile::Written::kInItsFolder) check_writable(output);
+  }
+}
+
+void check_output_directory(const std::string& directory, std::string_view what) {
+  struct stat status;
+  fs::path nearest = directory;  // of those that are there
+  if (::stat(nearest.c_str(), &status) != 0) {
+    if (errno != ENOENT) fail(what, directory, std::strerror(errno));
+    nearest = resolved_path(directory);
+    while (::stat(nearest.c_str(), &status) != 0 && nearest.has_relative_path())
+      nearest = nearest.parent_path();
+  }
+  if (!S_ISDIR(status.st_mode)) fail(what, nearest.string(), "exists and is not a directory");
+  if (::access(nearest.c_str(), W_OK | X_OK) != 0) fail(what, nearest.string(), std::strerror(errno));
+}
+
+OutputFiles::~OutputFiles() {
+  std::error_code code;
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path) fs::remove(*path, code);
+}
+
+void OutputFiles::expect(const std::string& path) {
+  std::error_code code;
+  if (!path.empty() && !fs::exists(path, code)) made_.push_back(resolved_path(path));
+}
+
+void OutputFiles::write(const std::string& path, std::string_view bytes) {
+  expect(path);
+  qplan_error error = make_error();
+  check(qplan_file_write(path.c_str(), bytes.data(), bytes.size(), &error), error, "");
+}
+
+void OutputFiles::make_directory(const std::string& directory, std::string_view what) {
+  check_output_directory(directory, what);
+  std::error_code code;
+  std::vector<fs::path> missing;
+  for (fs::path at = resolved_path(directory); !fs::exists(at, code) && at.has_relative_path();
+       at = at.parent_path())
+    missing.push_back(at);
+  made_.insert(made_.end(), missing.rbegin(), missing.rend());
+  fs::create_directories(directory, code);
+  if (code) fail(what, directory, code.message());
+}
+
+void OutputFiles::write(const std::string& directory, const std::vector<NamedBytes>& files) {
+  make_directory(directory);
+  std::error_code code;
+  const auto path_of = [&](const NamedBytes& file) { return (fs::path(directory) / file.name).string(); };
+  for (const NamedBytes& file : files) {
+    if (fs::is_directory(path_of(file), code))
+      fail("output", path_of(file), "is a directory, expected a file");
+  }
+  for (const NamedBytes& file : files)
+    write(path_of(file), std::string_view(static_cast<const char*>(file.bytes), file.size));
+}
+
+void write_files(const std::string& directory, const std::vector<NamedBytes>& files) {
+  OutputFiles outputs;
+  outputs.write(directory, files);
+  outputs.keep();
 }
 
 namespace {
@@ -177,10 +225,13 @@ namespace {
 }  // namespace
 
 bool is_plan_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  // Not to hang on a pipe without a writer, nor to take what another reader of a pipe would miss.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status;
   char magic[4] = {};
-  file.read(magic, sizeof magic);
-  return std::memcmp(magic, "QPLN", sizeof magic) == 0;
+  return file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::read(file.get(), magic, sizeof magic) == static_cast<ssize_t>(sizeof magic) &&
+         std::memcmp(magic, "QPLN", sizeof magic) == 0;
 }
 
 PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {

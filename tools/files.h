@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,36 +32,60 @@ std::vector<uint8_t> read_file(const std::string& path, std::string_view what, c
 void print(std::string_view text);
 void finish_stdout();
 
-// Several files that belong together in one directory, which is created when it is missing. Nothing is
-// written where one of them is a directory. Each is written atomically; when one fails, those that this call
-// made are removed, and the directory if it is new. Files that were there before keep their old or get their
-// new bytes.
+// A file of the command line; role names it in errors: "model", "--bind", "--output".
+struct NamedFile {
+  // How an output is written: replaced as a whole; the same, in a folder that is made where it is missing; or
+  // appended to.
+  enum class Written { kAsAWhole, kInItsFolder, kAtItsEnd };
+
+  std::string role;
+  std::string path;  // empty: not given
+  Written written = Written::kAsAWhole;
+};
+
+// To be called before anything is read or written. Failure where writing an output would replace an input, or
+// two outputs are one file: the same to the system (device and inode), or, where they are not there yet, with
+// the same absolute path without links. Devices and pipes are never the same. Failure, too, where an output
+// cannot be written, as far as that is known before; of one in its folder check_output_directory says it.
+void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
+
+// Failure where the folder is something else, or cannot be made or written to. what names its role.
+void check_output_directory(const std::string& directory, std::string_view what = "output directory");
+
 struct NamedBytes {
   std::string name;
   const void* bytes;
   size_t size;
 };
-void write_files(const std::string& directory, const std::vector<NamedBytes>& files);
 
-// Fails where write_files would, before any work is done: directory is something else, or cannot be created.
-void check_output_directory(const std::string& directory);
+// The outputs of a command, each written as a whole. Unless they are kept, those that were not there before
+// are removed at the end, with the folders that were made for them. Files that were there before keep their
+// old or get their new bytes.
+class OutputFiles {
+ public:
+  OutputFiles() = default;
+  ~OutputFiles();
+  OutputFiles(const OutputFiles&) = delete;
+  OutputFiles& operator=(const OutputFiles&) = delete;
 
-// Keeps a command from replacing a file that it reads.
+  void write(const std::string& path, std::string_view bytes);
+  // Several files in one folder, which is made. Nothing is written where one of them is a directory.
+  void write(const std::string& directory, const std::vector<NamedBytes>& files);
+  void make_directory(const std::string& directory, std::string_view what = "output directory");
+  // Something else is about to write the file; "": it is not.
+  void expect(const std::string& path);
+  void keep() { made_.clear(); }
 
-// A file of the command line; role names it in errors: "model", "--bind", "--output".
-struct NamedFile {
-  std::string role;
-  std::string path;  // empty: not given
+ private:
+  std::vector<std::filesystem::path> made_;  // in the order in which they came
 };
 
-// Failure where writing an output would replace an input, or two outputs are one file. Files are the same
-// when the system says so (device and inode), whatever their paths; devices and pipes are never the same. To
-// be called before anything is read or written.
-void check_outputs(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
+// All of them, or none that was not there before.
+void write_files(const std::string& directory, const std::vector<NamedBytes>& files);
 
 // A plan file, mapped and opened.
 
-// Whether the file begins like a plan; false too where it cannot be read.
+// Whether the file begins like a plan; false too where it cannot be read, or is not regular.
 bool is_plan_file(const std::string& path);
 
 class PlanFile {

@@ -141,7 +141,7 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
 }
 
 std::vector<NamedFile> input_files(const ModelOptions& options) {
-  std::vector<NamedFile> files = {{"model", options.model}};
+  std::vector<NamedFile> files = {{"model", options.model}, {"--custom-operators", options.custom_operators}};
   for (const std::string& binding : options.bindings) {
     const size_t equals = binding.find('=');
     if (equals != std::string::npos) files.push_back({"--bind", binding.substr(equals + 1)});

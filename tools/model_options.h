@@ -33,7 +33,7 @@ struct ModelOptions {
 // The positional argument `name`, which is `what`, and all the options.
 void add_model_options(CLI::App& command, ModelOptions& options, const std::string& name = "MODEL",
                        const std::string& what = "Model file");
-// The files that they read: MODEL and those of the bindings.
+// The files that they read: MODEL, those of the bindings, and the library of --custom-operators.
 std::vector<NamedFile> input_files(const ModelOptions& options);
 
 // Where operators go: of `qplan pack` and `qplan explain`.

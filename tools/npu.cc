@@ -121,12 +121,22 @@ std::string driver_name(const NpuOptions& options) {
 
 bool is_simulator(const NpuOptions& options) { return driver_name(options) == kSimulator; }
 
+bool is_driver_library(const NpuOptions& options) {
+  return !is_simulator(options) && driver_name(options) != kNone;
+}
+
 std::string driver_options(const NpuOptions& options) {
   const size_t comma = options.driver.find(',');
   std::string text = comma == std::string::npos ? "" : options.driver.substr(comma + 1);
   text = joined(text, options.driver_options);
-  if (!options.record.empty() && driver_name(options) == kNone)
-    throw UsageError("--npu-record: no device runs a job, found --driver " + options.driver);
+  if (driver_name(options) == kNone) {
+    for (const auto& [option, is_given] :
+         {std::pair("--npu-record", !options.record.empty()), std::pair("--npu-verify", options.verify),
+          std::pair("--npu-options", !options.driver_options.empty())}) {
+      if (is_given)
+        throw UsageError(std::string(option) + ": no device runs a job, found --driver " + options.driver);
+    }
+  }
   if (!options.trace.empty() && !is_simulator(options))
     throw UsageError("--npu-trace: only the simulator can, found --driver " + options.driver);
   if (!is_simulator(options)) return text;  // record_jobs() wraps what it opens
@@ -134,6 +144,13 @@ std::string driver_options(const NpuOptions& options) {
   if (options.records_all) text = joined(text, "record_all=1");
   if (!options.trace.empty()) text = joined(text, path_option("--npu-trace", "trace", options.trace));
   return text;
+}
+
+void check_npu_options(const NpuOptions& options, const PlanFile& plan) {
+  if ((options.trace.empty() && options.driver_options.empty()) || !inspect_plan(plan).at("regions").empty())
+    return;
+  throw Failure(std::string(options.trace.empty() ? "--npu-options" : "--npu-trace") + ": plan '" +
+                plan.path() + "' has no regions for a device; pack it with --target \"vta, cpu\"");
 }
 
 std::vector<PlanTarget> device_targets(const PlanFile& plan) {
@@ -230,7 +247,7 @@ NpuDevices::NpuDevices(const PlanFile& plan, const NpuOptions& options, const qp
   const std::string text = driver_options(options);
   if (timeout_us_ == 0 && name == kSimulator) timeout_us_ = kSimulatorTimeoutMs * 1000;
   // A name that cannot be right is reported for plans without regions too.
-  if (name != kNone && name != kSimulator) driver_ = std::make_unique<Driver>(name);
+  if (is_driver_library(options)) driver_ = std::make_unique<Driver>(name);
   targets_ = device_targets(plan);
   if (targets_.empty() || name == kNone) return;
   if (driver_ == nullptr) driver_ = std::make_unique<Driver>(name);

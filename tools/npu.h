@@ -51,8 +51,11 @@ class Driver {
 // The driver's name of NpuOptions, without options; and the options of `open`.
 std::string driver_name(const NpuOptions& options);
 std::string driver_options(const NpuOptions& options);
-// Whether that is the simulator of this program.
+// Whether that is the simulator of this program; a library's driver.
 bool is_simulator(const NpuOptions& options);
+bool is_driver_library(const NpuOptions& options);
+// Failure where options about devices can have no effect, because the plan has no regions.
+void check_npu_options(const NpuOptions& options, const PlanFile& plan);
 
 struct PlanTarget {
   std::string name;                  // "vta"
@@ -114,7 +117,8 @@ std::vector<qplan_device_info> device_infos(const qplan_session* session);
 // verifies: the CPU ran each region after its device, which counts as its runs too.
 std::string npu_text(const qplan_session* session, bool verifies);
 nlohmann::ordered_json npu_json(const qplan_session* session, bool verifies);
-// Failure where the device's bytes were not the CPU's.
+// Whether a device's bytes were not the CPU's; Failure where they were not.
+bool has_mismatches(const qplan_session* session);
 void check_mismatches(const qplan_session* session);
 
 // A directory of recorded jobs: DIR/job-NNNN/job.txt.
@@ -122,9 +126,10 @@ void check_mismatches(const qplan_session* session);
 // The record of one run, whose jobs the device's driver writes into the directory.
 class NpuRecord {
  public:
-  // directory "": nothing is recorded. Else it is made; jobs of an earlier recording in it are removed.
-  // Failure where that cannot be done.
-  explicit NpuRecord(std::string directory);
+  // To be called when all is ready for the run. directory "": nothing is recorded. Else it is made, as one of
+  // the outputs; jobs of an earlier recording in it are removed. Failure where that cannot be done, or no
+  // region will run on its device.
+  NpuRecord(std::string directory, const qplan_session* session, OutputFiles* outputs);
   // After the run: the check files are the CPU's bytes where the session (with QPLAN_NPU_VERIFY) found no
   // difference. Where it did the jobs are removed; that, or fewer jobs than ran, is a Failure. write_error:
   // what the simulator could not write, "" where it does not say.

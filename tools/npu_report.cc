@@ -35,6 +35,11 @@ std::vector<std::string> jobs_in(const std::string& directory) {
   return jobs;
 }
 
+[[noreturn]] void fail_without_jobs(const std::vector<qplan_region_info>& regions) {
+  throw Failure("--npu-record: nothing was recorded: no region ran on its device: " +
+                one_line(regions.front().text));
+}
+
 void remove_jobs(const std::string& directory) {
   for (const std::string& job : jobs_in(directory)) {
     std::error_code code;
@@ -45,36 +50,31 @@ void remove_jobs(const std::string& directory) {
 
 }  // namespace
 
-NpuRecord::NpuRecord(std::string directory) : directory_(std::move(directory)) {
-  if (directory_.empty()) return;
-  std::error_code code;
-  fs::create_directories(directory_, code);
-  if (code) throw Failure("--npu-record: cannot make directory '" + directory_ + "': " + code.message());
-  remove_jobs(directory_);
-}
-
-void NpuRecord::finish(const qplan_session* session, const std::string& write_error) const {
+NpuRecord::NpuRecord(std::string directory, const qplan_session* session, OutputFiles* outputs)
+    : directory_(std::move(directory)) {
   if (directory_.empty()) return;
   const std::vector<qplan_region_info> regions = region_infos(session);
-  uint64_t ran = 0;
-  bool differs = false;
-  for (const qplan_region_info& region : regions) {
-    ran += region.device_runs;
-    differs |= region.mismatches > 0;
-  }
-  if (differs) {
-    remove_jobs(directory_);
-    check_mismatches(session);
-  }
   if (regions.empty()) {
     throw Failure(
         "--npu-record: nothing was recorded: the plan has no regions for a device; pack it with --target "
         "\"vta, cpu\"");
   }
-  if (ran == 0) {
-    throw Failure("--npu-record: nothing was recorded: no region ran on its device: " +
-                  one_line(regions.front().text));
+  if (std::ranges::none_of(regions, [](const auto& region) { return region.on_device != 0; }))
+    fail_without_jobs(regions);
+  outputs->make_directory(directory_, "--npu-record");
+  remove_jobs(directory_);
+}
+
+void NpuRecord::finish(const qplan_session* session, const std::string& write_error) const {
+  if (directory_.empty()) return;
+  if (has_mismatches(session)) {
+    remove_jobs(directory_);
+    check_mismatches(session);
   }
+  const std::vector<qplan_region_info> regions = region_infos(session);
+  uint64_t ran = 0;
+  for (const qplan_region_info& region : regions) ran += region.device_runs;
+  if (ran == 0) fail_without_jobs(regions);
   const uint64_t written = jobs_in(directory_).size();
   if (written < ran) {
     throw Failure("--npu-record: '" + directory_ + "' holds " + std::to_string(written) + " of " +
@@ -262,6 +262,10 @@ Json npu_json(const qplan_session* session, bool verifies) {
                                {"text", region.text}});
   }
   return json;
+}
+
+bool has_mismatches(const qplan_session* session) {
+  return std::ranges::any_of(region_infos(session), [](const auto& region) { return region.mismatches > 0; });
 }
 
 void check_mismatches(const qplan_session* session) {

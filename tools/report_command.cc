@@ -25,23 +25,20 @@ struct ReportFiles {
   bool json = false;
 };
 
-void write_report(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  qplan_error error = make_error();
-  check(qplan_file_write(path.c_str(), text.data(), text.size(), &error), error, "");
-}
-
 void run(const ReportFiles& options) {
   if (options.html.empty() && options.dot.empty() && options.csv.empty() && !options.json)
     throw UsageError("nothing to write; expected -o FILE.html, --dot FILE, --csv FILE or --json");
   parse_isa(options.report.session.isa);
   check_outputs({{"--output", options.html}, {"--dot", options.dot}, {"--csv", options.csv}},
-                {{"plan", options.report.plan}});
+                input_files(options.report.session, {{"plan", options.report.plan}}, options.report.inputs));
   const PlanFile plan(options.report.plan);
+  check_npu_options(options.report.session.npu, plan);
   const nlohmann::ordered_json data = report_data(plan, options.report);
-  write_report(options.html, options.html.empty() ? "" : report_html(data));
-  write_report(options.dot, options.dot.empty() ? "" : report_dot(data));
-  write_report(options.csv, options.csv.empty() ? "" : report_csv(data));
+  OutputFiles outputs;
+  if (!options.html.empty()) outputs.write(options.html, report_html(data));
+  if (!options.dot.empty()) outputs.write(options.dot, report_dot(data));
+  if (!options.csv.empty()) outputs.write(options.csv, report_csv(data));
+  outputs.keep();
   if (options.json) print(json_page(data));
 }
 

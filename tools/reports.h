@@ -253,7 +253,7 @@ class BenchTrace {
 // The file that `qplan tune` appends to. docs/schedules.md has the format of its lines.
 class TuningLog {
  public:
-  // The file is made with the first line. Failure where it could not be, or cannot be appended to.
+  // The file is made with the first line. Failure where it is there and cannot be appended to.
   explicit TuningLog(std::string path);
   ~TuningLog();
   TuningLog(const TuningLog&) = delete;

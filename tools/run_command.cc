@@ -120,8 +120,9 @@ class Trace {
   void attach(qplan_platform& platform) {
     if (trace_ != nullptr) qplan_trace_attach(trace_.get(), &platform);
   }
-  void write() const {
+  void write(OutputFiles* outputs) const {
     if (trace_ == nullptr) return;
+    outputs->expect(path_);
     qplan_error error = make_error();
     check(qplan_trace_write(trace_.get(), path_.c_str(), &error), error, "");
   }
@@ -228,23 +229,21 @@ void print_json(const RunOptions& options, const std::vector<Run>& runs, const S
   print(json_page(report));
 }
 
-std::vector<NamedFile> input_files(const RunOptions& options) {
-  const std::string& driver = options.session.npu.driver;
-  std::vector<NamedFile> inputs = {{"plan", options.plan}, {"--labels", options.labels}};
-  for (const std::string& input : options.inputs) inputs.push_back({"--input", input});
-  inputs.push_back({"--driver", driver.substr(0, driver.find(','))});
-  return inputs;
-}
-
-// Nothing that is written may replace what is read: files, and jobs of an earlier recording.
-void check_files(const RunOptions& options, size_t num_outputs, size_t num_runs) {
+// Nothing that is written may replace what is read, files and jobs of an earlier recording, or another
+// output. tensors: the names in --dump-tensors, as far as they are known.
+void check_files(const RunOptions& options, size_t num_outputs, size_t num_runs,
+                 const std::vector<std::string>& tensors) {
+  constexpr auto kInItsFolder = NamedFile::Written::kInItsFolder;
   const NpuOptions& npu = options.session.npu;
-  const std::vector<NamedFile> inputs = input_files(options);
+  const std::vector<NamedFile> inputs =
+      input_files(options.session, {{"plan", options.plan}, {"--labels", options.labels}}, options.inputs);
   std::vector<NamedFile> outputs = {{"--trace", options.trace}, {"--npu-trace", npu.trace}};
   for (size_t i = 0; i < num_outputs * num_runs && !options.output_dir.empty(); ++i) {
     const std::string name = output_name(i % num_outputs, i / num_outputs, num_runs);
-    outputs.push_back({"--output-dir", options.output_dir + "/" + name});
+    outputs.push_back({"--output-dir", options.output_dir + "/" + name, kInItsFolder});
   }
+  for (size_t i = 0; i < tensors.size() && !options.dump_tensors.empty(); ++i)
+    outputs.push_back({"--dump-tensors", options.dump_tensors + "/" + tensors[i], kInItsFolder});
   check_outputs(outputs, inputs);
   if (npu.record.empty()) return;
   for (const NamedFile& input : inputs) {
@@ -261,7 +260,9 @@ void run(const RunOptions& options) {
   const std::vector<qplan_tensor_info> input_infos = tensor_infos(plan.plan(), QPLAN_INPUT);
   const std::vector<qplan_tensor_info> output_infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
   const size_t num_runs = count_runs(options, plan, input_infos.size());
-  check_files(options, output_infos.size(), num_runs);
+  driver_options(options.session.npu);
+  check_files(options, output_infos.size(), num_runs, {"tensors.json"});
+  check_npu_options(options.session.npu, plan);
   const PlanMetadata metadata(plan);
   std::optional<uint32_t> scored;  // the output whose best values are printed
   const std::optional<Labels> labels = choose_labels(options, metadata, output_infos, &scored);
@@ -269,9 +270,10 @@ void run(const RunOptions& options) {
   if (!options.output_dir.empty()) check_output_directory(options.output_dir);
   if (!options.dump_tensors.empty()) check_output_directory(options.dump_tensors);
   std::vector<std::vector<uint8_t>> inputs = load_inputs(options, plan, metadata, input_infos, num_runs);
-  driver_options(options.session.npu);  // before directories are made
-  const NpuRecord record(options.session.npu.record);
+  if (!options.session.npu.record.empty()) check_output_directory(options.session.npu.record, "--npu-record");
 
+  OutputFiles files;                        // outlive the session:
+  files.expect(options.session.npu.trace);  // devices write theirs when they are closed
   Trace trace(options.trace);
   StepTensors step_tensors;
   TensorFiles tensor_files;
@@ -280,6 +282,7 @@ void run(const RunOptions& options) {
   trace.attach(platform);
   Session session(plan, options.session, &platform);
   step_tensors.watch(session.get());
+  const NpuRecord record(options.session.npu.record, session.get(), &files);
   // One session for all runs: what the model keeps from run to run goes on.
   std::vector<Run> runs(num_runs);
   for (size_t r = 0; r < num_runs; ++r) {
@@ -296,18 +299,20 @@ void run(const RunOptions& options) {
       session.read(i, packed_tensor(output_infos[i], outputs[i].bytes.data()));
     }
   }
-  trace.write();
+  if (!options.dump_tensors.empty()) tensor_files.finish(plan);
+  check_files(options, output_infos.size(), num_runs, tensor_files.names);
+  trace.write(&files);
   if (!options.output_dir.empty()) {
-    std::vector<NamedBytes> files;
+    std::vector<NamedBytes> results;
     for (size_t r = 0; r < num_runs; ++r) {
       for (uint32_t i = 0; i < output_infos.size(); ++i) {
         const std::vector<uint8_t>& bytes = runs[r].outputs[i].bytes;
-        files.push_back({output_name(i, r, num_runs), bytes.data(), bytes.size()});
+        results.push_back({output_name(i, r, num_runs), bytes.data(), bytes.size()});
       }
     }
-    write_files(options.output_dir, files);
+    files.write(options.output_dir, results);
   }
-  if (!options.dump_tensors.empty()) tensor_files.write(options.dump_tensors, plan, input_files(options));
+  if (!options.dump_tensors.empty()) files.write(options.dump_tensors, tensor_files.files());
   if (options.json) {
     print_json(options, runs, session, labels, scored);
   } else {
@@ -318,9 +323,11 @@ void run(const RunOptions& options) {
     }
     print(npu_text(session.get(), session.verifies()));
   }
+  if (has_mismatches(session.get())) files.keep();  // the outputs are the CPU's
   record.finish(session.get(), session.write_error());
   check_mismatches(session.get());
   session.close();
+  files.keep();
 }
 
 }  // namespace

@@ -65,6 +65,14 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   add_npu_options(command, options.npu);
 }
 
+std::vector<NamedFile> input_files(const SessionOptions& options, std::vector<NamedFile> others,
+                                   const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) others.push_back({"--input", input});
+  if (is_driver_library(options.npu)) others.push_back({"--driver", driver_name(options.npu)});
+  others.push_back({"--custom-operators", options.custom_operators});
+  return others;
+}
+
 std::vector<uint32_t> parse_processors(const std::string& text) {
   std::vector<uint32_t> processors;
   const auto number = [&](const std::string& digits) {

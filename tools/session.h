@@ -33,6 +33,11 @@ struct SessionOptions {
 // --threads, --affinity, --isa, --pool, --max-work, and those about devices.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
+// others, and the files that the options read: of --input, and the libraries of --driver and
+// --custom-operators.
+std::vector<NamedFile> input_files(const SessionOptions& options, std::vector<NamedFile> others,
+                                   const std::vector<std::string>& inputs = {});
+
 // --custom-operators, and the operators of the library; none of "". Failure.
 void add_custom_operators_option(CLI::App& command, std::string& path);
 struct CustomOperators {

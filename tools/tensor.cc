@@ -334,19 +334,20 @@ void TensorFiles::add(const std::vector<StepTensor>& tensors, const std::string&
   }
 }
 
-void TensorFiles::write(const std::string& directory, const PlanFile& plan,
-                        const std::vector<NamedFile>& inputs) {
+void TensorFiles::finish(const PlanFile& plan) {
   Json list;
   list["plan"] = plan.path();
   list["tensors"] = index;
   list["hidden"] = hidden_tensors(Json::parse(inspect_text(plan.bytes(), plan.size(), plan.path())));
   names.emplace_back("tensors.json");
   contents.push_back(json_page(list));
-  for (const std::string& name : names) check_outputs({{"--dump-tensors", directory + "/" + name}}, inputs);
+}
+
+std::vector<NamedBytes> TensorFiles::files() const {
   std::vector<NamedBytes> files;
   for (size_t i = 0; i < names.size(); ++i)
     files.push_back({names[i], contents[i].data(), contents[i].size()});
-  write_files(directory, files);
+  return files;
 }
 
 Json hidden_tensors(const Json& inspected) {

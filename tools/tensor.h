@@ -131,9 +131,9 @@ struct TensorFiles {
   nlohmann::ordered_json index = nlohmann::ordered_json::array();
 
   void add(const std::vector<StepTensor>& tensors, const std::string& prefix);
-  // Adds tensors.json and writes all. plan: for the steps that hide tensors. inputs: files that none of
-  // these may replace.
-  void write(const std::string& directory, const PlanFile& plan, const std::vector<NamedFile>& inputs);
+  // Adds tensors.json. plan: for the steps that hide tensors.
+  void finish(const PlanFile& plan);
+  [[nodiscard]] std::vector<NamedBytes> files() const;
 };
 
 // The steps of a plan (as `inspect --json` prints it) inside which are tensors that no step writes, with the

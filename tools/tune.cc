@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -250,7 +249,7 @@ void calibrate(const CalibrateOptions& options) {
         "targets of that list");
   }
   parse_isa(options.session.isa);
-  std::vector<NamedFile> inputs = input_files(options.model, options.placement);
+  std::vector<NamedFile> inputs = input_files(options.session, input_files(options.model, options.placement));
   for (const std::string& path : options.more) inputs.push_back({"--with", path});
   check_outputs({{"--calibrate", options.file}}, inputs);
   Subjects subjects = make_subjects(options);
@@ -295,10 +294,7 @@ bool write_all(int fd, const std::string& text) {
 
 TuningLog::TuningLog(std::string path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (fd_ >= 0) return;
-  if (errno != ENOENT) fail(errno);
-  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) fail(errno);
+  if (fd_ < 0 && errno != ENOENT) fail(errno);
 }
 
 TuningLog::~TuningLog() {

@@ -356,8 +356,10 @@ void run(const CLI::App& command, const TuneOptions& options) {
   }
   refuse_without_effect(command, {"--with"}, "without --calibrate");
   parse_isa(options.session.isa);
-  check_outputs({{"--log", options.log}}, input_files(options.model, options.placement));
+  check_outputs({{"--log", options.log, NamedFile::Written::kAtItsEnd}},
+                input_files(options.session, input_files(options.model, options.placement)));
   const PlanFile plan(options.model.model, plan_bytes(options));
+  check_npu_options(options.session.npu, plan);
   Space space = tuning_space(options, plan);
   if (space.groups.empty())
     throw Failure("plan '" + plan.path() + "': has no steps that kernels of the CPU run");

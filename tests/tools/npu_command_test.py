@@ -145,8 +145,18 @@ class RunOnDevices(NpuTest):
             self.refused(2, ["--npu-timeout-ms"], *given, f"--npu-timeout-ms={milliseconds}")
         self.refused(2, ["--npu-record", "no device runs a job"], *given, "--driver", "none", "--npu-record", self.folder / "x")
         self.refused(2, ["--npu-trace", "only the simulator"], *given, "--driver", "none", "--npu-trace", self.folder / "x")
+        self.refused(2, ["--npu-verify", "no device runs a job"], *given, "--driver", "none", "--npu-verify")
+        self.refused(2, ["--npu-options", "no device runs a job"], *given, "--driver", "none", "--npu-options", "seed=1")
         self.refused(2, ["comma"], *given, "--npu-record", self.folder / "a,b")
         self.refused(2, ["--driver"], *given, "--driver=")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_options_of_devices_need_regions(self):
+        for command in (("run", self.plan, "--input", self.digit_input(0)), ("bench", self.plan, "--runs", "1"),
+                        ("report", self.plan, "--json"), ("check", self.plan)):
+            self.refused(1, ["--npu-options", "no regions for a device"], *command, "--npu-options", "seed=1")
+        self.refused(1, ["--npu-trace", "no regions for a device"], "run", self.plan, "--input", self.digit_input(0),
+                     "--npu-trace", self.folder / "x")
         self.assertEqual(self.left_behind(), [])
 
     @needs_drivers
@@ -302,6 +312,19 @@ class Records(NpuTest):
         (jobs / "notes.txt").write_text("mine")
         self.record()
         self.assertEqual(sorted(path.name for path in jobs.iterdir()), [f"job-{i:04}" for i in range(ran)] + ["notes.txt"])
+
+    def test_a_run_that_fails_keeps_the_earlier_recording(self):
+        jobs, _ = self.record()
+        before = self.left_behind()
+        given = ("run", self.npu_plan, "--input", self.digit_input(3), "--npu-record")
+        for folder in (jobs, self.folder / "new" / "jobs"):
+            for texts, options in (("No such file", ("--driver", self.folder / "none.so")),
+                                   ("needs more than", ("--max-work", "1")),
+                                   ("no region ran on its device", ("--npu-options", "faults=at=open:0 kind=absent"))):
+                result = run(*given, folder, *options)
+                self.assertEqual((result.returncode, self.left_behind()), (1, before), result.stderr)
+            self.assertEqual(run("run", self.plan, "--input", self.digit_input(3), "--npu-record", folder).returncode, 1)
+            self.assertEqual(self.left_behind(), before)
 
     def test_the_last_outputs_bytes_are_the_cpus(self):
         # Recording implies the comparison with the CPU: the checks are its bytes.
@@ -470,7 +493,8 @@ class Records(NpuTest):
                       self.failed_run("--npu-trace", "/dev/full"))
         self.assertIn("No such file or directory", self.failed_run("--npu-trace", self.folder / "none" / "x.json"))
         trace = self.folder / "trace.json"
-        self.assertIn("File too large", self.failed_run("--npu-trace", trace, file_size_limit=1000))
+        self.assertIn("File too large", self.failed_run("--npu-trace", trace, "--output-dir", self.folder / "out",
+                                                        file_size_limit=1000))
         self.assertEqual(self.left_behind(), [])
 
     def test_a_record_that_cannot_be_written_is_an_error(self):
@@ -478,7 +502,7 @@ class Records(NpuTest):
         text = self.failed_run("--npu-record", jobs, file_size_limit=1000)
         self.assertRegex(text, r"--npu-record: '.*jobs' holds 0 of \d+ jobs: .*record: file '.*': cannot write \d+ bytes: "
                          "File too large")
-        self.assertEqual(self.left_behind(), ["jobs"], "no parts of jobs")
+        self.assertEqual(self.left_behind(), [], "no parts of jobs, and no folder for them")
 
 
 class Listings(NpuTest):

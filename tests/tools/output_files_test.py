@@ -4,7 +4,7 @@ import os
 import signal
 import unittest
 
-from support import DIGITS, CommandTest, run
+from support import DIGITS, DIGITS_DATA, CommandTest, run
 
 # A library that sends a signal to its own process in the place of fsync: in the middle of a write.
 INTERRUPTER = os.environ.get("QPLAN_TEST_INTERRUPTER", "")
@@ -58,6 +58,43 @@ class Inputs(CommandTest):
         self.refused(1, ["--npu-trace", "is the same file as", "--trace"], "run", plan, "--input", data, "--trace",
                      self.folder / "t", "--npu-trace", self.folder / "out" / ".." / "t")
 
+    def test_report_and_bench_keep_their_inputs(self):
+        data = self.file("in.bin", self.digit_input(3).read_bytes())
+        self.keep(data, ["--csv", "--input"], "report", self.plan, "--input", data, "--csv", data)
+        self.keep(data, ["--trace", "--input"], "bench", self.plan, "--input", data, "--trace", data)
+
+    def test_libraries_of_operators_and_drivers_are_kept(self):
+        library, labels = self.file("lib.so", b"a library"), self.file("l.csv", b"")
+        for command in (("bench", self.plan, "--csv"), ("report", self.plan, "--dot"), ("run", self.plan, "--trace"),
+                        ("eval", self.plan, "--images", self.folder, "--labels", labels, "--csv"),
+                        ("tune", self.plan, "--log"), ("tune", self.plan, "--calibrate")):
+            self.keep(library, ["--driver"], *command, library, "--driver", f"{library},seed=1")
+            self.keep(library, ["--custom-operators"], *command, library, "--custom-operators", library)
+        for command in (("pack", self.model, "-o"), ("explain", self.model, "--html")):
+            self.keep(library, ["--custom-operators"], *command, library, "--custom-operators", library)
+
+    def one_file(self, texts, *arguments):
+        names = self.left_behind()
+        self.refused(1, ["is the same file as", *texts], *arguments)
+        self.assertEqual(self.left_behind(), names)
+
+    def test_two_outputs_are_two_files_whatever_their_paths(self):
+        new = self.folder / "new"
+        os.symlink("new", self.folder / "link")  # leads nowhere yet
+        for other in (os.path.relpath(new), self.folder / "link", self.folder / ".." / self.folder.name / "new"):
+            self.one_file(["--trace", "--csv"], "bench", self.plan, "--csv", new, "--trace", other)
+            self.one_file(["--dot", "--output"], "report", self.plan, "--runs", "0", "-o", other, "--dot", new)
+
+    def test_a_dumped_tensor_is_no_other_output(self):
+        dump = self.folder / "dump"
+        given = ("run", self.plan, "--input", self.digit_input(3), "--dump-tensors", dump)
+        self.one_file(["--dump-tensors", "--trace"], *given, "--trace", dump / "tensors.json")
+        self.one_file(["--dump-tensors", "--npu-trace"], *given, "--npu-trace", dump / "tensors.json")
+        self.succeed(*given)
+        tensor = next(dump.glob("*.npy"))
+        tensor.unlink()
+        self.one_file(["--dump-tensors", "--trace"], *given, "--trace", tensor)
+
     def test_run_keeps_an_input_in_a_recorded_job(self):
         (self.folder / "jobs" / "job-0000").mkdir(parents=True)
         self.file("jobs/job-0000/job.txt", b"")
@@ -110,10 +147,68 @@ class Inputs(CommandTest):
 
     def test_devices_are_no_files(self):
         self.succeed("run", self.plan, "--input", self.digit_input(3), "--labels", self.labels(), "--trace", "/dev/null",
-                     "--npu-trace", "/dev/null")
+                     "--output-dir", self.folder / "out")
+        self.succeed("bench", self.plan, "--runs", "1", "--csv", "/dev/null", "--trace", "/dev/null")
+
+    def test_an_empty_name_is_no_name(self):
+        plan = self.file("p.qplan", self.plan.read_bytes())
+        run = ("run", plan, "--input", self.digit_input(3))
+        names = self.left_behind()
+        for *arguments, option in (("sign", plan, "--key", self.labels(), "-o"), ("pack", self.model, "-o", plan, "--tuning"),
+                                   ("import", self.model, "--diff"), ("link", plan, self.plan, "-o"),
+                                   ("eval", plan, "--images", self.folder, "--names"), ("bench", plan, "--custom-operators"),
+                                   *((*run, option) for option in ("--labels", "--trace", "--output-dir", "--dump-tensors",
+                                                                   "--npu-record", "--npu-trace"))):
+            self.refused(2, [f"qplan: {'--output' if option == '-o' else option}: found '', expected the name of a file"],
+                         *arguments, option, "")
+        self.assertEqual(plan.read_bytes(), self.plan.read_bytes())
+        self.assertEqual(self.left_behind(), sorted([*names, "labels.txt"]))
+
+    def test_a_pipe_is_no_plan_and_no_model(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for command in (("explain", pipe), ("tune", pipe, "--log", self.folder / "log"), ("check", self.plan, "--against", pipe),
+                        ("eval", pipe, "--images", DIGITS_DATA, "--against", self.plan)):
+            self.refused(1, [str(pipe), "is not a regular file"], *command)
 
     def labels(self):
         return self.file("labels.txt", b"x\n" * 10)
+
+
+class SeveralOutputs(CommandTest):
+    """All are written, or none that was not there before."""
+
+    def leaves(self, names, *arguments, **limits):
+        result = run(*arguments, **limits)
+        self.assertEqual((result.returncode, len(result.stderr.splitlines())), (1, 1), result.stderr)
+        self.assertEqual(self.left_behind(), names, result.stderr)
+
+    def test_what_was_written_before_the_one_that_fails(self):
+        trace, out = self.folder / "t.json", self.folder / "out" / "new"
+        given = ("run", self.plan, "--input", self.digit_input(3))
+        # Larger than the outputs, smaller than tensors.json and the page.
+        self.leaves([], *given, "--output-dir", out, "--dump-tensors", self.folder / "a" / "b", file_size_limit=2000)
+        self.leaves([], "report", self.plan, "--runs", "0", "--csv", self.folder / "x.csv", "--dot", self.folder / "x.dot",
+                    "-o", "/dev/full")
+        self.leaves([], "emit-c", self.plan, "-o", out, file_size_limit=2000)
+        out.mkdir(parents=True)
+        (out / "output0.bin").mkdir()
+        self.leaves(["out", "out/new", "out/new/output0.bin"], *given, "--trace", trace, "--output-dir", out)
+        (out / "output0.bin").rmdir()
+        (out / "tensors.json").mkdir()
+        self.leaves(["out", "out/new", "out/new/tensors.json"], *given, "--trace", trace, "--output-dir",
+                    self.folder / "other", "--dump-tensors", out)
+
+    def test_what_cannot_be_written_is_known_before_the_work(self):
+        """An input that is missing would be the next error."""
+        missing, page, x = self.folder / "gone", self.folder / "x.html", self.folder / "none" / "x"
+        for command in (("bench", self.plan, "--input", missing, "--csv"), ("run", self.plan, "--input", missing, "--trace"),
+                        ("report", self.plan, "--input", missing, "-o", page, "--dot"), ("pack", missing, "-o"),
+                        ("eval", self.plan, "--images", DIGITS_DATA, "--labels", missing, "--csv"),
+                        ("explain", missing, "--html"), ("tune", missing, "--calibrate"), ("tune", missing, "--log")):
+            self.refused(1, [str(x), "cannot create a file in", "No such file or directory"], *command, x)
+            self.refused(1, [str(self.folder), "is a directory"], *command, self.folder)
+        self.assertEqual(self.left_behind(), [])
 
 
 @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
@@ -146,7 +241,7 @@ class FullDisk(CommandTest):
 
     def test_a_log_that_cannot_be_made_is_known_at_once(self):
         self.refused(1, ["No such file or directory"], "tune", DIGITS, "--log", self.folder / "none" / "log")
-        self.refused(1, [str(self.folder), "Is a directory"], "tune", DIGITS, "--log", self.folder)
+        self.refused(1, [str(self.folder), "is a directory"], "tune", DIGITS, "--log", self.folder)
 
 
 @unittest.skipUnless(os.path.exists(INTERRUPTER), "no QPLAN_TEST_INTERRUPTER, or a sanitizer that lets nothing be loaded")
