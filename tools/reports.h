@@ -262,8 +262,8 @@ class TuningLog {
   // The previous lines of a regular file, except those that are not JSON objects.
   [[nodiscard]] std::vector<nlohmann::json> lines() const;
 
-  // Whole lines, each with its line feed. Failure with the system's reason; a regular file then holds what it
-  // did before, and one that this call made is removed.
+  // Whole lines, each with its line feed, which other processes may append to the same file. Failure with the
+  // system's reason; the file may then end within a line, which lines() passes over.
   void append(const std::string& lines);
 
  private:

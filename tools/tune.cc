@@ -319,22 +319,16 @@ std::vector<nlohmann::json> TuningLog::lines() const {
 
 void TuningLog::append(const std::string& lines) {
   if (lines.empty()) return;
-  bool is_new = false;
-  if (fd_ < 0) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail(errno);
-    is_new = true;
+  if (fd_ < 0) fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  struct stat status;
+  if (fd_ < 0 || ::fstat(fd_, &status) != 0) fail(errno);
+  std::string before = S_ISREG(status.st_mode) && lacks_last_newline(path_) ? "\n" : "";
+  // A line at a time: others may append to the log meanwhile, and the system mixes no two calls.
+  for (size_t begin = 0; begin < lines.size(); before.clear()) {
+    const size_t end = lines.find('\n', begin) + 1;
+    if (!write_all(fd_, before + lines.substr(begin, end - begin))) fail(errno);
+    begin = end;
   }
-  struct stat before;
-  if (::fstat(fd_, &before) != 0) fail(errno);
-  const bool is_regular = S_ISREG(before.st_mode);
-  const std::string text = (is_regular && lacks_last_newline(path_) ? "\n" : "") + lines;
-  if (write_all(fd_, text)) return;
-  const int reason = errno;
-  if (is_regular && ::ftruncate(fd_, before.st_size) == 0 && is_new && before.st_size == 0) {
-    ::unlink(path_.c_str());
-  }
-  fail(reason);
 }
 
 }  // namespace qplan::tools
