@@ -17,10 +17,10 @@ endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/firmware_sources.txt CONTENT "${lines}" @ONLY)
 find_program(QPLAN_PACKAGE_PYTHON NAMES python3 PATHS /usr/bin NO_CMAKE_FIND_ROOT_PATH)
 install(CODE "
-  execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${PROJECT_BINARY_DIR}\" --target qplan_schema_headers
+  execute_process(COMMAND \"${CMAKE_COMMAND}\" --build \"${CMAKE_BINARY_DIR}\" --target qplan_schema_headers
                   COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND \"${QPLAN_PACKAGE_PYTHON}\" -B \"${PROJECT_SOURCE_DIR}/cmake/firmware_package.py\"
-                          \"${PROJECT_BINARY_DIR}/firmware_sources.txt\" \"\${CMAKE_INSTALL_PREFIX}\"
+                          \"${PROJECT_BINARY_DIR}/firmware_sources.txt\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\"
                           --version ${PROJECT_VERSION} --arch ${QPLAN_ARCH} --source \"${PROJECT_SOURCE_DIR}\"
                           --headers \"${PROJECT_SOURCE_DIR}/include\" \"${QPLAN_GENERATED_DIR}\" \"${QPLAN_THIRD_PARTY_DIR}\"
                   COMMAND_ERROR_IS_FATAL ANY)"

@@ -125,7 +125,7 @@ function(qplan_isa_run target isa name content)
   set(run ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}.cc)
   file(CONFIGURE OUTPUT ${run} CONTENT "#define QPLAN_ONLY_RUN 1\n${content}" @ONLY)
   list(JOIN QPLAN_ISA_FLAGS_${isa} " " flags)
-  set_property(GLOBAL APPEND PROPERTY QPLAN_SOURCE_OPTIONS "${run} -O2 ${flags}")  # for QplanFirmwarePackage.cmake
+  set_property(GLOBAL APPEND PROPERTY QPLAN_SOURCE_OPTIONS "${run}\t-O2 ${flags}")  # for QplanFirmwarePackage.cmake
   # This object and that of the queries each leave helpers of the other unused.
   set(options -O2 -Wno-unused-function ${QPLAN_ISA_FLAGS_${isa}} ${QPLAN_ISA_UNINSTRUMENTED})
   set(intrinsics)

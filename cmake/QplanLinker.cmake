@@ -4,7 +4,11 @@
 set(QPLAN_LINKER "" CACHE STRING "The linker, as -fuse-ld takes it; empty: the fastest that is present; default: the compiler's")
 if(NOT QPLAN_LINKER AND NOT CMAKE_CROSSCOMPILING AND CMAKE_CXX_COMPILER_ID MATCHES "^(GNU|Clang)$")
   include(CheckLinkerFlag)
-  foreach(linker mold lld gold)
+  set(linkers mold lld gold)
+  if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    list(REMOVE_ITEM linkers lld)  # it cannot read what GCC leaves for the link
+  endif()
+  foreach(linker IN LISTS linkers)
     check_linker_flag(CXX -fuse-ld=${linker} QPLAN_LINKS_WITH_${linker})
     if(QPLAN_LINKS_WITH_${linker})
       set(QPLAN_LINKER ${linker})

@@ -3,7 +3,7 @@ component, a Zephyr module, a CMSIS-Pack and a CMake project at once. Nothing of
 dlpack's headers and what flatc makes of the schemas are in it.
 
 usage: firmware_package.py LIST OUT --version V --arch A --source ROOT --headers DIR...   (run by cmake/QplanFirmwarePackage.cmake)
-  LIST      a source a line, followed by options of the compiler that it needs
+  LIST      a source a line, followed by a tab and options of the compiler that it needs
   --source  the repository; --headers: where else headers are looked for
 """
 import argparse
@@ -251,8 +251,8 @@ faster with options of their own. Programs include `<qplan/firmware.h>` through 
 def write_package(package, lines):
     entries = {}
     for line in lines:
-        path, *options = line.split()
-        entries.setdefault(path, []).extend(options)
+        path, _, options = line.partition("\t")
+        entries.setdefault(path, []).extend(options.split())
     for path, options in entries.items():
         package.add_source(path, options)
     for name in PUBLIC:

@@ -23,6 +23,12 @@ cp -n /etc/apt/apt.conf.d/* "$chroot/etc/apt/apt.conf.d/"  # proxies
 
 echo "== install"
 inside sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /smoke/*.deb g++ cmake make pkg-config >/smoke/apt.log 2>&1 || { tail -20 /smoke/apt.log; exit 1; }'
+# What packages that link the libraries will depend on.
+inside sh -ec '
+  cd /var/lib/dpkg/info
+  grep -q "^libqplan 1 libqplan1 " libqplan1*.shlibs
+  grep -q "^libqplan_runtime 1 libqplan-runtime1 " libqplan-runtime1*.shlibs
+'
 echo "== command"
 inside sh -ec '
   cd /smoke

@@ -256,6 +256,20 @@ class Install(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("libdlpack-dev", result.stdout)
 
+    def test_a_missing_component_is_reported(self):
+        bare = self.folder / "no_packer"
+        shutil.copytree(self.prefix, bare, symlinks=True)
+        next(bare.rglob("libqplan_pack.a")).unlink()
+        source = self.folder / "host_source_of_no_packer"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(HOST_PROJECT)
+        result = subprocess.run([self.cmake, "-S", source, "-B", self.folder / "no_packer_build", f"-DCMAKE_PREFIX_PATH={bare}"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertNotEqual(result.returncode, 0)
+        text = " ".join(result.stdout.split())
+        self.assertIn(f"the installation in '{bare}/{self.libdir().relative_to(self.prefix)}' has no 'pack'; a build with", text)
+        self.assertIn("QPLAN_BUILD_PACKER=ON", text)
+
     def test_python_finds_the_installed_library(self):
         try:
             import numpy  # noqa: F401
