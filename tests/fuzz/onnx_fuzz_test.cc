@@ -239,21 +239,38 @@ class Soup {
   }
 
   Message attribute() {
-    static const Names kInts = {"axis",          "group",
-                                "keepdims",      "to",
-                                "ceil_mode",     "count_include_pad",
-                                "transA",        "transB",
-                                "num_outputs",   "start",
-                                "end",           "allowzero",
-                                "training_mode", "opset",
-                                "channels_last", "block_size",
-                                "output_dtype",  "value_int",
-                                "storage_order", "noop_with_empty_axes",
-                                "broadcast"};
+    static const Names kInts = {"axis",
+                                "group",
+                                "keepdims",
+                                "to",
+                                "ceil_mode",
+                                "count_include_pad",
+                                "transA",
+                                "transB",
+                                "num_outputs",
+                                "start",
+                                "end",
+                                "allowzero",
+                                "training_mode",
+                                "opset",
+                                "channels_last",
+                                "block_size",
+                                "output_dtype",
+                                "value_int",
+                                "storage_order",
+                                "noop_with_empty_axes",
+                                "broadcast",
+                                "batch_dims",
+                                "bits",
+                                "K",
+                                "N",
+                                "num_groups",
+                                "largest",
+                                "fmod"};
     static const Names kLists = {"axes",  "perm",   "pads", "strides", "dilations", "kernel_shape",
                                  "split", "starts", "ends", "shape",   "value_ints"};
     static const Names kReals = {"alpha", "beta", "epsilon", "min", "max", "value", "ratio", "momentum"};
-    static const Names kTexts = {"auto_pad", "mode", "coordinate_transformation_mode"};
+    static const Names kTexts = {"auto_pad", "mode", "coordinate_transformation_mode", "equation"};
     const int64_t kind = random_.integer(0, 5);
     if (kind <= 1) return attr_int(random_.pick(kInts), number());
     if (kind <= 3) return attr_ints(random_.pick(kLists), numbers());
@@ -264,7 +281,8 @@ class Soup {
                  : attr_float(random_.pick(kReals), random_.pick(kFloats));
     }
     return attr_string(random_.pick(kTexts),
-                       random_.pick(Names{"SAME_UPPER", "SAME_LOWER", "VALID", "linear", "reflect", "\xff"}));
+                       random_.pick(Names{"SAME_UPPER", "SAME_LOWER", "VALID", "linear", "reflect", "\xff",
+                                          "ij,jk->ik", "a...,...b", "abcd->"}));
   }
 
   Random random_;

@@ -57,7 +57,7 @@ TEST(OnnxModelKind, DynamicQuantisationIsSaidFirst) {
                 "of its activations would be found while it runs; " +
                 kStatic +
                 "1 operator that qplan does not import: DynamicQuantizeLinear with attribute 'more' ('q')");
-  EXPECT_TRUE(node_error("MatMulNBits", "com.microsoft")
+  EXPECT_TRUE(node_error("MatMulBnb4", "com.microsoft")
                   .starts_with(kFile + "only the weights of the model are quantised, in blocks (first "));
 }
 

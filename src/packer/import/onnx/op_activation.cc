@@ -1,4 +1,4 @@
-// Functions of one tensor: Relu and its kin, Clip, Softmax, batch normalisation.
+// Functions of one tensor: Relu and its kin, Clip, Gelu, Swish, Softmax.
 #include <algorithm>
 #include <limits>
 
@@ -91,7 +91,7 @@ void import_sign(const OpContext& op) {
   op.expect_counts(1, 1);
   const Value& x = op.input(0);
   const ir::DType dtype = op.type(x).dtype;
-  if (dtype != ir::kFloat32 && dtype != ir::kInt32)
+  if (!x.is_constant() && dtype != ir::kFloat32 && dtype != ir::kInt32)
     throw Unsupported{ir::to_string(dtype) + " data; cast it to float32 or int32"};
   const Value zero = scalar_of(0, dtype);
   const auto count = [&](const Value& a, const Value& b) {
@@ -140,25 +140,6 @@ Value gelu(const OpContext& op, const Value& x, const std::string& approximate) 
   return op.emit("multiply", {half, op.emit("add", {gate, number(1)})});
 }
 
-// The sum of the data and the operand at `i`, where there is one.
-Value with_addend(const OpContext& op, const Value& x, size_t i) {
-  return op.has_input(i) ? op.emit("add", {x, op.input(i)}) : x;
-}
-
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `first` on.
-Value layer_normalized(const OpContext& op, const Value& x, int64_t first, double epsilon, size_t scale,
-                       size_t bias) {
-  ir::Ints axes;
-  for (int64_t axis = first; axis < static_cast<int64_t>(op.shape(x).size()); ++axis) axes.push_back(axis);
-  const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
-  const Value centred = op.emit("subtract", {x, op.emit("mean", {x}, over)});
-  const Value variance = op.emit("mean", {op.emit("multiply", {centred, centred})}, over);
-  const Value deviation =
-      op.emit("sqrt", {op.emit("add", {variance, Value{scalar_of(epsilon, op.type(x).dtype)}})});
-  return with_addend(op, op.emit("multiply", {op.emit("divide", {centred, deviation}), op.input(scale)}),
-                     bias);
-}
-
 }  // namespace
 
 void import_gelu(const OpContext& op) {
@@ -174,21 +155,21 @@ void import_fast_gelu(const OpContext& op) {
   op.define(0, gelu(op, with_addend(op, op.input(0), 1), "tanh"));
 }
 
-void import_layer_normalization(const OpContext& op) {
-  op.expect_counts(2, 3);
-  const int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), op.shape(op.input(0)).size());
-  const double epsilon = static_cast<double>(op.attr_float("epsilon", 1e-5f));
-  if (op.attr_int("stash_type", 1) != 1) throw Unsupported{"attribute 'stash_type' other than 1"};
-  op.define(0, layer_normalized(op, op.input(0), axis, epsilon, 1, 2));
+// x * sigmoid(alpha * x).
+namespace {
+
+void swish(const OpContext& op, float alpha) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const Value scaled =
+      alpha == 1 ? x : op.emit("multiply", {x, scalar_of(static_cast<double>(alpha), op.type(x).dtype)});
+  op.define(0, op.emit("multiply", {x, op.emit("sigmoid", {scaled})}));
 }
 
-// The data, what skipped a layer, scale, bias of the normalisation, bias of the sum.
-void import_skip_layer_normalization(const OpContext& op) {
-  op.expect_counts(3, 5);
-  const Value sum = with_addend(op, op.emit("add", {op.input(0), op.input(1)}), 4);
-  const auto last = static_cast<int64_t>(op.shape(sum).size()) - 1;
-  op.define(0, layer_normalized(op, sum, last, static_cast<double>(op.attr_float("epsilon", 1e-12f)), 2, 3));
-}
+}  // namespace
+
+void import_swish(const OpContext& op) { swish(op, op.attr_float("alpha", 1)); }
+void import_quick_gelu(const OpContext& op) { swish(op, op.attr_float("alpha", 1.702f)); }
 
 void import_hard_swish(const OpContext& op) {
   op.expect_counts(1, 1);
@@ -237,17 +218,23 @@ void import_log_softmax(const OpContext& op) {
   op.define(0, op.reshape(result, op.shape(data)));
 }
 
-// Batch normalisation as in inference; the later outputs are statistics of training.
-void import_batch_normalization(const OpContext& op) {
-  if (op.attr_int("training_mode", 0) != 0) throw Unsupported{"attribute 'training_mode'"};
-  if (op.opset() < 7 && op.attr_int("is_test", 0) == 0) throw Unsupported{"statistics of training"};
-  op.expect_counts(5, 5, 1);
-  op.attr_float("momentum", 0.9f);  // of training
-  if (op.opset() < 9 && op.attr_int("spatial", 1) == 0) throw Unsupported{"attribute 'spatial'"};
-  const double epsilon = op.attr_float("epsilon", 1e-5f);
-  if (op.shape(op.input(0)).size() < 2) throw Unsupported{"data without a channel axis"};
-  op.define(0, op.emit("nn.batch_norm", {op.input(0), op.input(1), op.input(2), op.input(3), op.input(4)},
-                       {{"axis", int64_t{1}}, {"epsilon", epsilon}}));
+// 1 at the first of the largest elements, 0 elsewhere.
+void import_hardmax(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& data = op.input(0);
+  if (op.shape(data).empty()) invalid("the data is a scalar");
+  const SoftmaxShape shape = softmax_shape(op, op.shape(data), op.opset());
+  const auto axis = static_cast<size_t>(shape.axis);
+  const Value first = op.emit("argmax", {op.reshape(data, shape.shape)},
+                              {{"axis", shape.axis}, {"keepdims", true}, {"dtype", std::string("int64")}});
+  ir::Shape along(shape.shape.size() - axis, 1);
+  along[0] = shape.shape[axis];
+  op.graph().charge(static_cast<uint64_t>(along[0]) * sizeof(int64_t));
+  ir::Ints places(static_cast<size_t>(along[0]));
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i);
+  const Value is_first = op.emit("equal", {first, ir::make_constant(ir::kInt64, along, places)});
+  const Value ones = op.emit("cast", {is_first}, {{"dtype", ir::to_string(op.type(data).dtype)}});
+  op.define(0, op.reshape(ones, op.shape(data)));
 }
 
 }  // namespace qplan::onnx

@@ -77,6 +77,11 @@ class Graph {
   // The constant as float32 where it is float16: networks of float16 are computed in float32.
   ir::ConstantRef in_float32(const ir::ConstantRef& constant);
 
+  // A warning that concerns the whole model, written once.
+  void warn_once(const std::string& text) {
+    if (log_ && warned_.insert(text).second) log_(QPLAN_LOG_WARNING, "onnx: " + text);
+  }
+
   // Count bytes of constants, and of what is read and written in computing them: a small file could ask for
   // any amount of both.
   void charge(uint64_t bytes);
@@ -101,6 +106,7 @@ class Graph {
   std::unordered_map<std::string, Entry> entries_;
   std::vector<std::string>* scope_ = nullptr;  // names of the subgraph that is read
   std::unordered_set<std::string_view> read_;
+  std::unordered_set<std::string> warned_;
   uint64_t constant_bytes_ = 0;
   uint64_t work_bytes_ = 0;
 };
@@ -241,6 +247,23 @@ struct DynamicallyQuantized {
   Value data, scale, zero_point;
 };
 DynamicallyQuantized dynamically_quantized(const OpContext& op, const Value& x);
+
+// DequantizeLinear with a scale for each block of elements along an axis: a constant.
+Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t block);
+
+// The sum of the data and the operand at `i`, where there is one.
+Value with_addend(const OpContext& op, const Value& x, size_t i);
+
+// log(1 + exp(x)).
+Value softplus(const OpContext& op, const Value& x);
+
+// What MatMul makes of two tensors of matrices.
+Value matrix_product(const OpContext& op, const Value& a, const Value& b);
+
+// Pow and CumSum of integers that are all constant; nothing for other operands.
+std::optional<Value> integer_power(const OpContext& op);
+std::optional<Value> integer_cumulative_sum(const OpContext& op, int64_t axis_of, bool exclusive,
+                                            bool reverse);
 
 // Whether the value is made of constants alone: weights, however they are dequantised, moved or scaled.
 bool depends_on_constants(const OpContext& op, const Value& value);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
@@ -148,17 +149,19 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
                                : op.emit("cast", {doubles}, {{"dtype", ir::to_string(dtype)}}).constant;
 }
 
+Value reduced(const OpContext& op, const Value& data, const ir::Ints& axes, bool keepdims, Kind kind) {
+  if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
+  if (data.is_constant()) return reduce_constant(op, *data.constant, axes, keepdims, kind);
+  constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};
+  return op.emit(kNames[static_cast<size_t>(kind)], {data}, {{"axis", axes}, {"keepdims", keepdims}});
+}
+
 void reduce(const OpContext& op, Kind kind, int64_t axes_input_since) {
   op.expect_counts(1, op.opset() < axes_input_since ? 1 : 2);
   const Value& data = op.input(0);
   const bool keepdims = op.attr_int("keepdims", 1) != 0;
   const std::optional<ir::Ints> axes = reduced_axes(op, op.shape(data).size(), axes_input_since);
-  if (!axes) return op.define(0, data);
-  if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
-  if (data.is_constant()) return op.define(0, reduce_constant(op, *data.constant, *axes, keepdims, kind));
-  constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};
-  const char* name = kNames[static_cast<size_t>(kind)];
-  op.define(0, op.emit(name, {data}, {{"axis", *axes}, {"keepdims", keepdims}}));
+  op.define(0, axes ? reduced(op, data, *axes, keepdims, kind) : data);
 }
 
 }  // namespace
@@ -168,6 +171,61 @@ void import_reduce_sum(const OpContext& op) { reduce(op, Kind::kSum, 13); }
 void import_reduce_prod(const OpContext& op) { reduce(op, Kind::kProduct, 18); }
 void import_reduce_max(const OpContext& op) { reduce(op, Kind::kMax, 18); }
 void import_reduce_min(const OpContext& op) { reduce(op, Kind::kMin, 18); }
+
+// Sums of what is computed of each element, and what is computed of the sums.
+namespace {
+
+void reduce_computed(const OpContext& op, const std::function<Value(const Value&)>& before,
+                     const std::function<Value(const Value&)>& after) {
+  op.expect_counts(1, op.opset() < 18 ? 1 : 2);
+  const Value& data = op.input(0);
+  const bool keepdims = op.attr_int("keepdims", 1) != 0;
+  const std::optional<ir::Ints> axes = reduced_axes(op, op.shape(data).size(), 18);
+  if (!axes) throw Unsupported{"attribute 'noop_with_empty_axes' and no axes"};
+  op.define(0, after(reduced(op, before(data), *axes, keepdims, Kind::kSum)));
+}
+
+Value squared(const OpContext& op, const Value& x) { return op.emit("multiply", {x, x}); }
+Value as_it_is(const Value& x) { return x; }
+
+}  // namespace
+
+void import_reduce_l1(const OpContext& op) {
+  reduce_computed(
+      op, [&](const Value& x) { return op.emit("abs", {x}); }, as_it_is);
+}
+void import_reduce_l2(const OpContext& op) {
+  reduce_computed(
+      op, [&](const Value& x) { return squared(op, x); },
+      [&](const Value& sum) { return op.emit("sqrt", {sum}); });
+}
+void import_reduce_sum_square(const OpContext& op) {
+  reduce_computed(
+      op, [&](const Value& x) { return squared(op, x); }, as_it_is);
+}
+void import_reduce_log_sum(const OpContext& op) {
+  reduce_computed(op, as_it_is, [&](const Value& sum) { return op.emit("log", {sum}); });
+}
+// log(sum(exp(x - m))) + m, which overflows nowhere; m: the largest element, or the largest or smallest
+// number where that is infinite.
+void import_reduce_log_sum_exp(const OpContext& op) {
+  op.expect_counts(1, op.opset() < 18 ? 1 : 2);
+  const Value& x = op.input(0);
+  const bool keepdims = op.attr_int("keepdims", 1) != 0;
+  const std::optional<ir::Ints> axes = reduced_axes(op, op.shape(x).size(), 18);
+  if (!axes) throw Unsupported{"attribute 'noop_with_empty_axes' and no axes"};
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const Value m =
+      op.emit("clip", {reduced(op, x, *axes, true, Kind::kMax)}, {{"a_min", -kLargest}, {"a_max", kLargest}});
+  const Value sum = reduced(op, op.emit("exp", {op.emit("subtract", {x, m})}), *axes, true, Kind::kSum);
+  const Value result = op.emit("add", {op.emit("log", {sum}), m});
+  if (keepdims) return op.define(0, result);
+  ir::Shape shape;
+  for (size_t i = 0; i < op.shape(x).size(); ++i) {
+    if (!std::ranges::binary_search(*axes, static_cast<int64_t>(i))) shape.push_back(op.shape(x)[i]);
+  }
+  op.define(0, op.reshape(result, shape));
+}
 
 namespace {
 
@@ -245,26 +303,41 @@ void import_cum_sum(const OpContext& op) {
   op.expect_counts(2, 2);
   const ir::Ints axis = op.ints(1, "axes");
   if (axis.size() != 1) invalid(cat("there are ", axis.size(), " axes, expected 1"));
-  op.define(0, op.emit("cumsum", {op.input(0)},
-                       {{"axis", OpContext::axis_of(axis[0], op.shape(op.input(0)).size())},
-                        {"exclusive", op.attr_int("exclusive", 0) != 0},
-                        {"reverse", op.attr_int("reverse", 0) != 0}}));
+  const int64_t along = OpContext::axis_of(axis[0], op.shape(op.input(0)).size());
+  const bool exclusive = op.attr_int("exclusive", 0) != 0, reverse = op.attr_int("reverse", 0) != 0;
+  if (const auto sums = integer_cumulative_sum(op, along, exclusive, reverse)) return op.define(0, *sums);
+  op.define(
+      0, op.emit("cumsum", {op.input(0)}, {{"axis", along}, {"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
-// Along the last axis. Those that come first among equal ones are the same in ONNX Runtime.
+// Those that come first among equal ones are the same in ONNX Runtime. The smallest elements are the largest
+// ones of the data turned around, which is exact: -x of floats, -1 - x of integers.
 void import_top_k(const OpContext& op) {
   op.expect_counts(2, 2, 2);
   const Value& data = op.input(0);
   const size_t rank = op.shape(data).size();
-  const int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), rank);
-  if (axis + 1 != static_cast<int64_t>(rank)) throw Unsupported{"another axis than the last one"};
-  if (op.attr_int("largest", 1) != 1) throw Unsupported{"attribute 'largest' 0"};
+  const auto axis = static_cast<size_t>(OpContext::axis_of(op.attr_int("axis", -1), rank));
+  const bool largest = op.attr_int("largest", 1) != 0;
   op.attr_int("sorted", 1);
   const ir::Ints k = op.ints(1, "k");
   if (k.size() != 1) invalid(cat("there are ", k.size(), " values of k, expected 1"));
-  const std::vector<Value> results = op.emit_many("topk", {data}, {{"k", k[0]}});
-  op.define(0, results[0]);
-  op.define(1, op.emit("cast", {results[1]}, {{"dtype", std::string("int64")}}));
+  const ir::DType dtype = op.type(data).dtype;
+  if (!largest && dtype != ir::kFloat32 && dtype != ir::kInt32)
+    throw Unsupported{cat("attribute 'largest' 0 and ", dtype, " data")};
+  const auto turned = [&](const Value& x) {
+    if (largest) return x;
+    return dtype == ir::kInt32 ? op.emit("subtract", {ir::make_scalar(int32_t{-1}), x})
+                               : op.emit("negative", {x});
+  };
+  ir::Ints order;  // exchanges the axis and the last one
+  for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  std::swap(order[axis], order.back());
+  const auto moved = [&](const Value& x) {
+    return axis + 1 == rank ? x : op.emit("transpose", {x}, {{"axes", order}});
+  };
+  const std::vector<Value> results = op.emit_many("topk", {moved(turned(data))}, {{"k", k[0]}});
+  op.define(0, turned(moved(results[0])));
+  op.define(1, op.emit("cast", {moved(results[1])}, {{"dtype", std::string("int64")}}));
 }
 
 // ---- functions ----
@@ -282,17 +355,38 @@ void import_elu(const OpContext& op) {
   op.define(0,
             op.emit("nn.elu", {op.input(0)}, {{"alpha", static_cast<double>(op.attr_float("alpha", 1.0f))}}));
 }
+void import_celu(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const auto alpha = static_cast<double>(op.attr_float("alpha", 1.0f));
+  if (alpha == 1) return op.define(0, op.emit("nn.elu", {x}, {{"alpha", 1.0}}));
+  const Value elu = op.emit("nn.elu", {op.emit("divide", {x, number(op, x, alpha)})}, {{"alpha", 1.0}});
+  op.define(0, op.emit("multiply", {number(op, x, alpha), elu}));
+}
+void import_thresholded_relu(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const Value alpha = number(op, x, static_cast<double>(op.attr_float("alpha", 1.0f)));
+  op.define(0, op.emit("where", {op.emit("less", {alpha, x}), x, number(op, x, 0)}));
+}
 void import_reciprocal(const OpContext& op) {
   op.expect_counts(1, 1);
   op.define(0, op.emit("divide", {number(op, op.input(0), 1), op.input(0)}));
 }
 // log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere.
-void import_softplus(const OpContext& op) {
-  op.expect_counts(1, 1);
-  const Value& x = op.input(0);
+Value softplus(const OpContext& op, const Value& x) {
   const Value small = op.emit("exp", {op.emit("negative", {op.emit("abs", {x})})});
   const Value rest = op.emit("log", {op.emit("add", {small, number(op, x, 1)})});
-  op.define(0, op.emit("add", {op.emit("nn.relu", {x}), rest}));
+  return op.emit("add", {op.emit("nn.relu", {x}), rest});
+}
+void import_softplus(const OpContext& op) {
+  op.expect_counts(1, 1);
+  op.define(0, softplus(op, op.input(0)));
+}
+void import_mish(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  op.define(0, op.emit("multiply", {x, op.emit("tanh", {softplus(op, x)})}));
 }
 void import_softsign(const OpContext& op) {
   op.expect_counts(1, 1);
@@ -330,6 +424,7 @@ void import_prelu(const OpContext& op) {
 void import_pow(const OpContext& op) {
   op.expect_counts(2, 2);
   const Value &x = op.input(0), &exponent = op.input(1);
+  if (const auto power = integer_power(op)) return op.define(0, *power);
   if (exponent.is_constant() && op.type(exponent).num_elements() == 1 &&
       op.type(exponent).shape.size() <= 1) {
     const double n = numbers_of(*exponent.constant)[0];
@@ -350,28 +445,6 @@ void import_sum(const OpContext& op) {
   Value sum = op.input(0);
   for (size_t i = 1; i < op.num_inputs(); ++i) sum = op.emit("add", {sum, op.input(i)});
   op.define(0, sum);
-}
-
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, over all axes after the channels.
-void import_instance_normalization(const OpContext& op) {
-  op.expect_counts(3, 3);
-  const Value& x = op.input(0);
-  const ir::Shape& shape = op.shape(x);
-  if (shape.size() < 3) throw Unsupported{cat("data of rank ", shape.size())};
-  ir::Ints axes;
-  ir::Shape channels = {shape[1]};
-  for (size_t axis = 2; axis < shape.size(); ++axis) {
-    axes.push_back(static_cast<int64_t>(axis));
-    channels.push_back(1);
-  }
-  const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
-  const Value centred = op.emit("subtract", {x, op.emit("mean", {x}, over)});
-  const Value variance = op.emit("mean", {op.emit("multiply", {centred, centred})}, over);
-  const Value epsilon = number(op, x, static_cast<double>(op.attr_float("epsilon", 1e-5f)));
-  const Value deviation = op.emit("sqrt", {op.emit("add", {variance, epsilon})});
-  const Value scaled =
-      op.emit("multiply", {op.emit("divide", {centred, deviation}), op.reshape(op.input(1), channels)});
-  op.define(0, op.emit("add", {scaled, op.reshape(op.input(2), channels)}));
 }
 
 }  // namespace qplan::onnx

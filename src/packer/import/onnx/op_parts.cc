@@ -239,7 +239,7 @@ void import_space_to_depth(const OpContext& op) {
 }
 
 // Padding of an axis by elements of the data: "reflect" mirrors without the edge, "edge" repeats it, "wrap"
-// begins at the other end. Negative padding takes elements away before that.
+// begins at the other end.
 namespace {
 
 int64_t reflected(int64_t from, int64_t extent) {
@@ -253,7 +253,6 @@ Value padded_by_data(const OpContext& op, Value data, const Pads& pads, const st
   const ir::Shape shape = op.shape(data);
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     const int64_t extent = shape[axis], before = pads.before[axis], after = pads.after[axis];
-    if (before < 0 || after < 0) throw Unsupported{"negative pads"};
     if (before > kMaxPositions || after > kMaxPositions) invalid(cat("pads ", before, " and ", after));
     ir::Ints positions = positions_along(op, 1, extent + before + after);
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -267,6 +266,23 @@ Value padded_by_data(const OpContext& op, Value data, const Pads& pads, const st
   return data;
 }
 
+// Negative padding takes elements away before all else.
+Value without_cut(const OpContext& op, const Value& data, Pads* pads) {
+  const ir::Shape& shape = op.shape(data);
+  ir::Ints begin(shape.size(), 0), end = shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    int64_t &before = pads->before[axis], &after = pads->after[axis];
+    if (before < -shape[axis] || after < -shape[axis]) invalid(cat("pads ", before, " and ", after));
+    begin[axis] -= std::min<int64_t>(before, 0);
+    end[axis] += std::min<int64_t>(after, 0);
+    if (begin[axis] >= end[axis]) throw Unsupported{"pads that leave nothing of the data"};
+    before = std::max<int64_t>(before, 0);
+    after = std::max<int64_t>(after, 0);
+  }
+  if (begin == ir::Ints(shape.size(), 0) && end == shape) return data;
+  return op.emit("strided_slice", {data}, {{"begin", begin}, {"end", end}});
+}
+
 }  // namespace
 
 void import_pad(const OpContext& op) {
@@ -276,16 +292,16 @@ void import_pad(const OpContext& op) {
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") {
     throw Unsupported{"mode " + in_quotes(mode)};
   }
-  const Value& data = op.input(0);
+  Value data = op.input(0);
   std::optional<ir::Ints> axes;
   if (op.has_input(3)) axes = op.ints(3, "axes");
   const ir::Ints pads = as_inputs ? op.ints(1, "pads") : op.attr_ints("pads").value_or(ir::Ints{});
-  const Pads all = spread(pads, axes, op.shape(data).size());
+  Pads all = spread(pads, axes, op.shape(data).size());
+  data = without_cut(op, data, &all);
   if (mode != "constant") return op.define(0, padded_by_data(op, data, all, mode));
   std::vector<ir::Ints> width;
   bool any = false;
   for (size_t i = 0; i < all.before.size(); ++i) {
-    if (all.before[i] < 0 || all.after[i] < 0) throw Unsupported{"negative pads"};
     any = any || all.before[i] > 0 || all.after[i] > 0;
     width.push_back({all.before[i], all.after[i]});
   }

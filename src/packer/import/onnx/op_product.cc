@@ -1,4 +1,5 @@
 // Sums of products with weights: Conv, MatMul, Gemm and their quantised and integer forms.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -15,15 +16,16 @@ struct MatmulTail {
   ir::DType out_dtype;
   int64_t channel_axis = 1;  // of the accumulator
   Value bias;                // int32, its scale the product of the others; nothing: zeros
+  float alpha = 1;           // a factor of the real product
 };
 // accumulator -> nn.bias_add -> qnn.requantize.
 Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail& tail);
 
 // The accumulator's scales, (float)(input scale * kernel scale), scalar or per channel.
-ir::ConstantRef product_scales(const QParams& input, const QParams& kernel);
+ir::ConstantRef product_scales(const QParams& input, const QParams& kernel, float alpha = 1);
 
-ir::ConstantRef product_scales(const QParams& input, const QParams& kernel) {
-  const float input_scale = input.scale->as<float>()[0];
+ir::ConstantRef product_scales(const QParams& input, const QParams& kernel, float alpha) {
+  const float input_scale = alpha * input.scale->as<float>()[0];
   std::vector<float> scales;
   for (const float kernel_scale : kernel.scale->as<float>()) {
     const float scale = input_scale * kernel_scale;
@@ -44,7 +46,7 @@ Value emit_tail(const OpContext& op, const Value& accumulator, const MatmulTail&
   if (!bias.is_known()) bias = ir::make_constant(ir::kInt32, {channels}, std::vector<int32_t>(channels));
   if (op.type(bias).dtype != ir::kInt32) throw Unsupported{ir::to_string(op.type(bias).dtype) + " bias"};
   const Value sum = op.emit("nn.bias_add", {accumulator, bias}, {{"axis", tail.channel_axis}});
-  const ir::ConstantRef scales = product_scales(tail.input, tail.kernel);
+  const ir::ConstantRef scales = product_scales(tail.input, tail.kernel, tail.alpha);
   ir::Attrs attrs{{"out_dtype", ir::to_string(tail.out_dtype)}, {"contract", std::string("f32e")}};
   if (!scales->type().shape.empty()) attrs.set("axis", tail.channel_axis);
   return op.emit("qnn.requantize",
@@ -91,6 +93,24 @@ void import_conv(const OpContext& op) {
   op.define(0, without_height(op, result, op.input(0)));
 }
 
+namespace {
+
+// The convolution of what the integers stand for, which is quantised again: the form that other rewrites turn
+// into integers where weights have a zero point of their own for each output.
+Value real_conv(const OpContext& op, PlaneConv conv, const QParams& input, const QParams& kernel,
+                const MatmulTail& tail) {
+  const Value data = op.dequantize(conv.data, input), weights = op.dequantize(conv.weights, kernel, 0);
+  Value result = op.emit("nn.conv2d", {data, weights}, std::move(conv.attrs));
+  if (tail.bias.is_known()) {
+    const QParams of_bias = {product_scales(input, kernel), ir::make_scalar(int32_t{0})};
+    result =
+        op.emit("nn.bias_add", {result, op.dequantize(tail.bias, of_bias, 0)}, {{"axis", tail.channel_axis}});
+  }
+  return op.quantize(result, tail.output, tail.out_dtype);
+}
+
+}  // namespace
+
 void import_qlinear_conv(const OpContext& op) {
   op.expect_counts(8, 9);
   const Layout layout = layout_of(op);
@@ -98,9 +118,6 @@ void import_qlinear_conv(const OpContext& op) {
     throw Unsupported{"channels_last data of rank 3"};
   PlaneConv conv = plane_conv(op, 3, layout, layout == Layout::kNchw ? "3 or 4" : "4");
   const QParams input = op.per_tensor_qparams(1), kernel = op.qparams(4);
-  const Value accumulator = op.emit(
-      "qnn.conv2d", {conv.data, conv.weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
-      std::move(conv.attrs));
   MatmulTail tail;
   tail.input = input;
   tail.kernel = kernel;
@@ -108,6 +125,12 @@ void import_qlinear_conv(const OpContext& op) {
   tail.out_dtype = op.zero_point_dtype(7);
   tail.channel_axis = layout == Layout::kNchw ? 1 : 3;
   if (op.has_input(8)) tail.bias = op.input(8);
+  const auto zero_points = kernel.zero_point->as<int32_t>();
+  if (std::ranges::adjacent_find(zero_points, std::not_equal_to()) != zero_points.end())
+    return op.define(0, without_height(op, real_conv(op, std::move(conv), input, kernel, tail), op.input(0)));
+  const Value accumulator = op.emit(
+      "qnn.conv2d", {conv.data, conv.weights, input.zero_point, kernel.zero_point, input.scale, kernel.scale},
+      std::move(conv.attrs));
   op.define(0, without_height(op, emit_tail(op, accumulator, tail), op.input(0)));
 }
 
@@ -306,13 +329,36 @@ Value product(const OpContext& op, const Value& a, const Value& b, const Dense& 
 
 }  // namespace
 
-void import_mat_mul(const OpContext& op) {
-  op.expect_counts(2, 2);
+Value matrix_product(const OpContext& op, const Value& a, const Value& b) {
   const auto dense = [&](const Value& data, const Value& weights) {
     return op.emit("nn.dense", {data, weights});
   };
-  const auto matmul = [&](const Value& a, const Value& b) { return op.emit("nn.batch_matmul", {a, b}); };
-  op.define(0, product(op, op.input(0), op.input(1), dense, matmul));
+  const auto matmul = [&](const Value& lhs, const Value& rhs) {
+    return op.emit("nn.batch_matmul", {lhs, rhs});
+  };
+  return product(op, a, b, dense, matmul);
+}
+
+void import_mat_mul(const OpContext& op) {
+  op.expect_counts(2, 2);
+  op.define(0, matrix_product(op, op.input(0), op.input(1)));
+}
+
+// com.microsoft: alpha * A * B, either of them with its last two axes exchanged.
+void import_fused_mat_mul(const OpContext& op) {
+  op.expect_counts(2, 2);
+  const auto operand = [&](size_t i, const char* transposes, const char* transposes_batch) {
+    if (op.attr_int(transposes_batch, 0) != 0) throw Unsupported{cat("attribute '", transposes_batch, "'")};
+    const Value& value = op.input(i);
+    const size_t rank = op.shape(value).size();
+    if (op.attr_int(transposes, 0) == 0 || rank < 2) return value;
+    ir::Ints axes;
+    for (size_t axis = 0; axis < rank; ++axis) axes.push_back(static_cast<int64_t>(axis));
+    std::swap(axes[rank - 2], axes[rank - 1]);
+    return op.emit("transpose", {value}, {{"axes", axes}});
+  };
+  const Value a = operand(0, "transA", "transBatchA"), b = operand(1, "transB", "transBatchB");
+  op.define(0, scaled(op, matrix_product(op, a, b), op.attr_float("alpha", 1)));
 }
 
 void import_gemm(const OpContext& op) {
@@ -433,6 +479,8 @@ void import_mat_mul_integer(const OpContext& op) {
 // com.microsoft: the product, its scales and an addend in one.
 namespace {
 
+constexpr size_t kNoInput = 9;  // more than any of these operators has
+
 // sums * scales + bias; scales: of both operands.
 void define_scaled(const OpContext& op, const Value& sums, const Value& scales, size_t bias) {
   const Value real = op.emit("cast", {sums}, {{"dtype", std::string("float32")}});
@@ -472,17 +520,14 @@ void import_dynamic_quantize_mat_mul(const OpContext& op) {
 
 void import_qgemm(const OpContext& op) {
   op.expect_counts(6, 9);
-  if (op.attr_float("alpha", 1) != 1.0f) throw Unsupported{"attribute 'alpha'"};
   const bool trans_a = op.attr_int("transA", 0) != 0, trans_b = op.attr_int("transB", 0) != 0;
   const Value data = trans_a ? transposed(op, op.input(0)) : op.input(0);
   if (op.shape(data).size() != 2) invalid(cat("the first operand is ", op.type(data), ", expected rank 2"));
   const Value weights = trans_b ? op.input(3) : transposed(op, op.input(3));
-  if (!op.has_input(7)) throw Unsupported{"float32 output"};
   MatmulTail tail;
+  tail.alpha = op.attr_float("alpha", 1);
   tail.input = op.per_tensor_qparams(1);
   tail.kernel = op.qparams(4);
-  tail.output = op.per_tensor_qparams(7);
-  tail.out_dtype = op.zero_point_dtype(8);
   if (op.has_input(6)) {
     const Value& addend = op.input(6);
     tail.bias = as_bias(op, addend, op.shape(weights)[0]);
@@ -491,7 +536,15 @@ void import_qgemm(const OpContext& op) {
   const Value accumulator = op.emit(
       "qnn.dense",
       {data, weights, tail.input.zero_point, tail.kernel.zero_point, tail.input.scale, tail.kernel.scale});
-  op.define(0, emit_tail(op, accumulator, tail));
+  if (op.has_input(7)) {
+    tail.output = op.per_tensor_qparams(7);
+    tail.out_dtype = op.zero_point_dtype(8);
+    return op.define(0, emit_tail(op, accumulator, tail));
+  }
+  const Value sums = tail.bias.is_known()
+                         ? op.emit("nn.bias_add", {accumulator, tail.bias}, {{"axis", tail.channel_axis}})
+                         : accumulator;
+  define_scaled(op, sums, product_scales(tail.input, tail.kernel, tail.alpha), kNoInput);
 }
 
 }  // namespace qplan::onnx

@@ -109,10 +109,12 @@ Value dequantized_along(const OpContext& op, const Value& data, const QParams& p
 void import_dequantize_linear(const OpContext& op) {
   op.expect_counts(2, 3);
   const Value& data = op.input(0);
-  const QParams params = op.qparams(1);
-  const int64_t axis = axis_attr(op, data, params);
   const int64_t named = op.attr_int("output_dtype", 0);
   if (named != 0 && named != 1) throw Unsupported{"another output type than float32"};
+  if (const int64_t block = op.attr_int("block_size", 0); block != 0)
+    return op.define(0, dequantized_in_blocks(op, op.attr_int("axis", 1), block));
+  const QParams params = op.qparams(1);
+  const int64_t axis = axis_attr(op, data, params);
   if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
     invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
   }

@@ -116,13 +116,14 @@ namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 
-// How positions of the output are positions of the input; opset 10 knows one way.
-std::string coordinates(const OpContext& op, const ir::Shape& output) {
+// How positions of the output are positions of the input; opset 10 knows one way. is_line: there is no
+// height.
+std::string coordinates(const OpContext& op, const ir::Shape& output, bool is_line) {
   if (op.opset() < 11) return "asymmetric";
   const std::string mode = op.attr_string("coordinate_transformation_mode", "half_pixel");
   if (mode == "half_pixel" || mode == "align_corners" || mode == "asymmetric") return mode;
   // Another position for a single output element only.
-  if (mode == "pytorch_half_pixel" && output[2] > 1 && output[3] > 1) return "half_pixel";
+  if (mode == "pytorch_half_pixel" && (output[2] > 1 || is_line) && output[3] > 1) return "half_pixel";
   throw Unsupported{"coordinate_transformation_mode " + in_quotes(mode) +
                     "; export it with half_pixel, align_corners or asymmetric"};
 }
@@ -170,9 +171,11 @@ Resized resized_shape(const OpContext& op, const ir::Shape& input, bool exact) {
   const auto is_given = [&](size_t at) {
     return op.has_input(at) && op.type(op.input(at)).num_elements() > 0;
   };
-  if (is_given(scales_at)) {
+  const Attribute* attribute = op.find_attr("scales", AttributeKind::kFloats);  // of Upsample
+  if (attribute != nullptr || is_given(scales_at)) {
     if (is_given(3)) invalid("there are both scales and sizes, expected one of them");
-    const ir::ConstantRef scales = op.constant(scales_at, "scales");
+    const ir::ConstantRef scales = attribute != nullptr ? make_vector(ir::kFloat32, attribute->floats)
+                                                        : op.constant(scales_at, "scales");
     if (scales->type().dtype != ir::kFloat32) invalid(cat("the scales are ", scales->type()));
     const auto values = scales->as<float>();
     check_count(values.size(), "scales");
@@ -256,11 +259,45 @@ void resize_to_nearest(const OpContext& op, const Value& data, const Resized& re
 
 }  // namespace
 
-void import_resize(const OpContext& op) {
-  op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
+namespace {
+
+// The shape with ones before its axes, so that height and width of rank 4 are what changes; is_line: [n, c,
+// w] gets a height.
+ir::Shape in_rank_4(ir::Shape shape, bool is_line) {
+  if (is_line) return {shape[0], shape[1], 1, shape[2]};
+  shape.insert(shape.begin(), 4 - shape.size(), 1);
+  return shape;
+}
+
+void resize_linearly(const OpContext& op, const Value& data) {
+  const ir::Shape input = op.shape(data);
+  if (input.size() < 2 || input.size() > 4)
+    throw Unsupported{cat("data of rank ", input.size(), "; reshape it to rank 4")};
+  const ir::Shape resized = resized_shape(op, input, true).shape;
+  const bool is_line = input.size() == 3 && resized[1] == input[1];
+  const ir::Shape from = in_rank_4(input, is_line), to = in_rank_4(resized, is_line);
+  if (from[0] != to[0] || from[1] != to[1])
+    throw Unsupported{"another axis than height and width; transpose it so that axes 2 and 3 change"};
+  const Value result = op.emit("image.resize2d", {op.reshape(data, from)},
+                               {{"size", ir::Ints{to[2], to[3]}},
+                                {"coordinate_transformation_mode", coordinates(op, to, is_line)},
+                                {"contract", std::string("f32e")}});
+  op.define(0, op.reshape(result, resized));
+}
+
+// What is left to read of the node; opset 10 and Upsample have only mode and scales.
+void resize(const OpContext& op) {
   const std::string mode = op.attr_string("mode", "nearest");
   if (mode != "linear" && mode != "nearest")
     throw Unsupported{"mode " + in_quotes(mode) + "; export it with linear or nearest"};
+  if (mode == "linear") return resize_linearly(op, op.input(0));
+  resize_to_nearest(op, op.input(0), resized_shape(op, op.shape(op.input(0)), false));
+}
+
+}  // namespace
+
+void import_resize(const OpContext& op) {
+  op.expect_counts(op.opset() < 11 ? 2 : 1, op.opset() < 11 ? 2 : 4);
   if (op.attr_int("antialias", 0) != 0) throw Unsupported{"attribute 'antialias'; export it without"};
   const std::string policy = op.attr_string("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch")
@@ -270,17 +307,15 @@ void import_resize(const OpContext& op) {
   op.attr_int("exclude_outside", 0);
   op.attr_float("extrapolation_value", 0);
   op.attr_string("nearest_mode", "");
-  const Value& data = op.input(0);
-  const ir::Shape input = op.shape(data);
-  if (mode == "nearest") return resize_to_nearest(op, data, resized_shape(op, input, false));
-  if (input.size() != 4) throw Unsupported{cat("data of rank ", input.size(), "; reshape it to rank 4")};
-  const ir::Shape shape = resized_shape(op, input, true).shape;
-  if (shape[0] != input[0] || shape[1] != input[1])
-    throw Unsupported{"another axis than height and width; transpose it so that axes 2 and 3 change"};
-  op.define(0, op.emit("image.resize2d", {data},
-                       {{"size", ir::Ints{shape[2], shape[3]}},
-                        {"coordinate_transformation_mode", coordinates(op, shape)},
-                        {"contract", std::string("f32e")}}));
+  resize(op);
+}
+
+// Before opset 10, what Resize is there; opset 7 has the scales in an attribute.
+void import_upsample(const OpContext& op) {
+  if (op.opset() >= 10) invalid("the operator ended before opset 10; Resize took its place");
+  const size_t inputs = op.opset() < 9 ? 1 : 2;
+  op.expect_counts(inputs, inputs);
+  resize(op);
 }
 
 // ConvTranspose: the convolution, with the weights turned around, of data that has zeros between its

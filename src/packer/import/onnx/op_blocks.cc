@@ -1,0 +1,162 @@
+// Constants that are quantised in blocks, with a scale for each block of elements along an axis:
+// DequantizeLinear with block_size, and ONNX Runtime's MatMulNBits. The plan has them as float32.
+#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/ir/cat.h"
+
+namespace qplan::onnx {
+namespace {
+
+void warn_of_floats(const OpContext& op) {
+  op.graph().warn_once(
+      "weights are quantised in blocks: the plan stores them as float32, and layers with them compute in "
+      "float32");
+}
+
+// An integer of 8 bits of a constant.
+int32_t integer_at(const ir::Constant& constant, size_t i) {
+  const uint8_t byte = constant.bytes()[i];
+  return constant.type().dtype == ir::kInt8 ? static_cast<int8_t>(byte) : byte;
+}
+
+int64_t num_blocks(int64_t extent, int64_t block) { return (extent - 1) / block + 1; }
+
+ir::ConstantRef with_8_bits(const OpContext& op, size_t i, const char* what) {
+  const ir::ConstantRef constant = op.widened(op.constant(i, what));
+  const ir::DType dtype = constant->type().dtype;
+  if (dtype != ir::kInt8 && dtype != ir::kUint8)
+    throw Unsupported{cat(dtype, " ", what, " in blocks, expected int8, uint8, int4 or uint4")};
+  return constant;
+}
+
+}  // namespace
+
+// (data - zero point) * scale, in float32.
+Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t block) {
+  if (block < 1) invalid(cat("attribute 'block_size' is ", block, ", expected at least 1"));
+  if (!op.input(0).is_constant()) throw Unsupported{"quantisation in blocks of data that is not constant"};
+  const ir::ConstantRef data = with_8_bits(op, 0, "data"), scale = op.constant(1, "scales");
+  const ir::Shape& shape = data->type().shape;
+  const auto axis = static_cast<size_t>(OpContext::axis_of(axis_attr, shape.size()));
+  if (data->type().num_elements() == 0) throw Unsupported{"a tensor without elements"};
+  ir::Shape blocks = shape;
+  blocks[axis] = num_blocks(shape[axis], block);
+  if (scale->type().shape != blocks)
+    invalid(cat("the scales are ", scale->type(), ", expected shape ", to_text(blocks), " for data ",
+                to_text(shape), " in blocks of ", block, " along axis ", axis));
+  if (scale->type().dtype != ir::kFloat32) throw Unsupported{ir::to_string(scale->type().dtype) + " scales"};
+  ir::ConstantRef zero_point;
+  if (op.has_input(2)) {
+    zero_point = with_8_bits(op, 2, "zero points");
+    if (zero_point->type() != ir::TensorType{data->type().dtype, blocks})
+      invalid(cat("the zero points are ", zero_point->type(), ", expected ", data->type().dtype, " ",
+                  to_text(blocks)));
+  }
+  warn_of_floats(op);
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const auto count = static_cast<size_t>(data->type().num_elements());
+  op.graph().charge(count * sizeof(float));
+  std::vector<float> reals(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<int64_t>(i), row = at / inner;
+    const int64_t in_axis = row % shape[axis], outer = row / shape[axis];
+    const auto of = static_cast<size_t>((outer * blocks[axis] + in_axis / block) * inner + at % inner);
+    const int32_t zero = zero_point == nullptr ? 0 : integer_at(*zero_point, of);
+    reals[i] = static_cast<float>(integer_at(*data, i) - zero) * scale->as<float>()[of];
+  }
+  return ir::make_constant(ir::kFloat32, shape, reals);
+}
+
+// MatMulNBits: weights [n, k], row by row in blocks of k, each block a whole number of bytes with the first
+// element in the lowest bits.
+namespace {
+
+struct NBits {
+  int64_t n, k, bits, block, blocks;
+  size_t row_bytes(int64_t elements) const { return static_cast<size_t>((elements * bits + 7) / 8); }
+};
+
+int64_t attr_extent(const OpContext& op, const char* name) {
+  const int64_t value = op.attr_int(name, 0);
+  constexpr int64_t kMax = int64_t{1} << 30;  // products of two of them do not wrap
+  if (value < 1 || value > kMax) invalid(cat("attribute '", name, "' is ", value));
+  return value;
+}
+
+void check_size(const char* what, const ir::TensorType& type, ir::DType dtype, size_t expected) {
+  if (type.dtype != dtype || static_cast<size_t>(type.num_elements()) != expected)
+    invalid(cat("the ", what, " are ", type, ", expected ", expected, " of ", dtype));
+}
+
+// Element i of a row of packed integers.
+int32_t packed_at(std::span<const uint8_t> row, size_t i, int64_t bits) {
+  return bits == 8 ? row[i] : row[i / 2] >> (i % 2 * 4) & 15;
+}
+
+// The blocks must follow one another.
+void check_groups(const OpContext& op, const NBits& w) {
+  if (!op.has_input(4)) return;
+  const ir::ConstantRef groups = op.constant(4, "group indices");
+  check_size("group indices", groups->type(), ir::kInt32, static_cast<size_t>(w.k));
+  for (int64_t i = 0; i < w.k; ++i) {
+    if (groups->as<int32_t>()[static_cast<size_t>(i)] != i / w.block)
+      throw Unsupported{"columns of weights in another order (input 'g_idx'); quantise without desc_act"};
+  }
+}
+
+Value weights_of(const OpContext& op, const NBits& w) {
+  const ir::ConstantRef packed = op.constant(1, "weights"), scale = op.constant(2, "scales");
+  const auto rows = static_cast<size_t>(w.n), columns = static_cast<size_t>(w.k);
+  const auto blocks = static_cast<size_t>(w.blocks), block = static_cast<size_t>(w.block);
+  const size_t row_bytes = blocks * w.row_bytes(w.block), zero_bytes = w.row_bytes(w.blocks);
+  check_size("weights", packed->type(), ir::kUint8, rows * row_bytes);
+  check_size("scales", scale->type(), ir::kFloat32, rows * blocks);
+  const ir::ConstantRef zero = op.has_input(3) ? op.constant(3, "zero points") : nullptr;
+  const bool is_real = zero != nullptr && zero->type().dtype == ir::kFloat32;
+  if (is_real) check_size("zero points", zero->type(), ir::kFloat32, rows * blocks);
+  if (zero != nullptr && !is_real) check_size("zero points", zero->type(), ir::kUint8, rows * zero_bytes);
+  op.graph().charge(rows * columns * sizeof(float));
+  std::vector<float> reals(rows * columns);
+  for (size_t row = 0; row < rows; ++row) {
+    const auto integers = packed->bytes().subspan(row * row_bytes, row_bytes);
+    for (size_t i = 0; i < columns; ++i) {
+      const size_t at = i / block, of = row * blocks + at;
+      const float factor = scale->as<float>()[of];
+      const int32_t integer = packed_at(integers, i, w.bits);
+      float& real = reals[row * columns + i];
+      if (is_real) {  // in this order, as in ONNX Runtime
+        real = static_cast<float>(integer) * factor;
+        real += -factor * zero->as<float>()[of];
+        continue;
+      }
+      const int32_t less = zero == nullptr
+                               ? 1 << (w.bits - 1)
+                               : packed_at(zero->bytes().subspan(row * zero_bytes, zero_bytes), at, w.bits);
+      real = static_cast<float>(integer - less) * factor;
+    }
+  }
+  return ir::make_constant(ir::kFloat32, {w.n, w.k}, reals);
+}
+
+}  // namespace
+
+// A, packed weights, scales, zero points, group indices, bias.
+void import_mat_mul_nbits(const OpContext& op) {
+  op.expect_counts(3, 6);
+  NBits w{attr_extent(op, "N"), attr_extent(op, "K"), op.attr_int("bits", 4), attr_extent(op, "block_size"),
+          0};
+  op.attr_int("accuracy_level", 0);  // the least accuracy that ONNX Runtime is allowed
+  if (w.bits != 4 && w.bits != 8) throw Unsupported{cat(w.bits, " bits, expected 4 or 8")};
+  if (w.block * w.bits % 8 != 0) invalid(cat("attribute 'block_size' is ", w.block, ", which is odd"));
+  w.blocks = num_blocks(w.k, w.block);
+  check_groups(op, w);
+  const Value weights = weights_of(op, w);
+  warn_of_floats(op);
+  const Value result = op.emit("nn.dense", {op.input(0), weights});
+  if (!op.has_input(5)) return op.define(0, result);
+  const auto last = static_cast<int64_t>(op.shape(result).size()) - 1;
+  op.define(0, op.input(5).is_constant() ? op.emit("nn.bias_add", {result, op.input(5)}, {{"axis", last}})
+                                         : op.emit("add", {result, op.input(5)}));
+}
+
+}  // namespace qplan::onnx

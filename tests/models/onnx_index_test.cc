@@ -1,0 +1,188 @@
+// ONNX operators on positions and integers that are known on import, through a plan: of constants they are
+// constants, and where only the positions are, kernels move the data. Numbers that are written out are ONNX
+// Runtime's.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/models/onnx_run.h"
+#include "tests/packer/import/onnx_helpers.h"
+
+namespace qplan::testing::onnx_index_test {
+namespace {
+
+using namespace onnx_run;  // NOLINT: the words of these models
+
+using Longs = std::vector<int64_t>;
+using Floats = std::vector<float>;
+
+// A model of constants: what the node's first output is, as int64.
+Longs computed(const std::string& op, const std::vector<Message>& constants,
+               const std::vector<Message>& attributes = {}) {
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {1});
+  Names inputs;
+  for (const Message& constant : constants) {
+    inputs.push_back("c" + std::to_string(inputs.size()));
+    b.initializer(Message(constant).bytes(8, inputs.back()));
+  }
+  b.node(op, inputs, {"c"}, attributes).node("Cast", {"c"}, {"y"}, {attr_int("to", kInt64)});
+  b.node("Relu", {"x"}, {"z"});
+  for (const char* output : {"y", "z"}) b.graph().message(12, Message().bytes(1, output));
+  ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+  return values_of<int64_t>(session.run({bytes_of(Floats{0})}).at(0));
+}
+
+Message longs(const std::vector<int64_t>& shape, const Longs& values) {
+  return tensor<int64_t>("", kInt64, shape, values);
+}
+Message scalar(int64_t value) { return longs({}, {value}); }
+Message floats(const std::vector<int64_t>& shape, const Floats& values) {
+  return tensor<float>("", kFloat, shape, values);
+}
+
+TEST(OnnxIndex, Ranges) {
+  EXPECT_EQ(computed("Range", {scalar(-2), scalar(9), scalar(3)}), (Longs{-2, 1, 4, 7}));
+  EXPECT_EQ(computed("Range", {scalar(7), scalar(-3), scalar(-4)}), (Longs{7, 3, -1}));
+  const auto refused = [](int64_t limit, int64_t step) {
+    OnnxBuilder b(17);
+    b.constant<int64_t>("a", kInt64, {}, {0}).constant<int64_t>("b", kInt64, {}, {limit});
+    b.constant<int64_t>("c", kInt64, {}, {step}).node("Range", {"a", "b", "c"}, {"y"});
+    return refusal(b.output("y", kInt64, {1}));
+  };
+  EXPECT_EQ(refused(3, 0), kInvalid + "node 0 Range 'y': the step of the range is 0");
+  EXPECT_NE(refused(int64_t{1} << 40, 1).find("a range of 1"), std::string::npos);
+}
+
+// One after another in float32, as the operator's function adds them.
+TEST(OnnxIndex, RangesOfFloatsAddTheirStep) {
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {1}).scale("a", 0).scale("b", 1.05f).scale("c", 0.1f);
+  b.node("Range", {"a", "b", "c"}, {"r"}).node("Add", {"x", "r"}, {"y"});
+  ModelSession session(packed(b.output("y", kFloat, {11})), QPLAN_ISA_AUTO, 1);
+  EXPECT_EQ(values_of<float>(session.run({bytes_of(Floats{0})}).at(0)),
+            (Floats{0, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.70000005f, 0.8000001f, 0.9000001f, 1.0000001f}));
+}
+
+TEST(OnnxIndex, RemaindersPowersAndRunningSumsOfIntegers) {
+  const Message a = longs({6}, {7, -7, 7, -7, 5, 0}), d = longs({6}, {3, 3, -3, -3, 5, 2});
+  EXPECT_EQ(computed("Mod", {a, d}), (Longs{1, 2, -2, -1, 0, 0}));
+  EXPECT_EQ(computed("Mod", {a, d}, {attr_int("fmod", 1)}), (Longs{1, -1, 1, -1, 0, 0}));
+  EXPECT_EQ(computed("Mod", {longs({2, 1}, {INT64_MIN, 9}), longs({2}, {-1, 4})}), (Longs{0, 0, 0, 1}));
+  EXPECT_EQ(computed("Pow", {longs({3}, {-3, 2, 5}), longs({3}, {3, 10, 0})}), (Longs{-27, 1024, 1}));
+  EXPECT_EQ(computed("Pow", {longs({3}, {-1, 1, 0}), scalar(int64_t{1} << 60 | 1)}), (Longs{-1, 1, 0}));
+  EXPECT_EQ(computed("Sign", {a}), (Longs{1, -1, 1, -1, 1, 0}));
+  const Message matrix = longs({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(computed("CumSum", {matrix, scalar(1)}), (Longs{1, 3, 6, 4, 9, 15}));
+  EXPECT_EQ(computed("CumSum", {matrix, scalar(0)}, {attr_int("reverse", 1)}), (Longs{5, 7, 9, 4, 5, 6}));
+  EXPECT_EQ(computed("CumSum", {matrix, scalar(1)}, {attr_int("exclusive", 1)}), (Longs{0, 1, 3, 0, 4, 9}));
+}
+
+TEST(OnnxIndex, SizesAndPlacesOfNumbersThatAreNotZero) {
+  EXPECT_EQ(computed("Size", {longs({2, 3}, {0, 0, 0, 0, 0, 0})}), (Longs{6}));
+  EXPECT_EQ(computed("NonZero", {longs({2, 3}, {1, 0, 3, 0, 0, -1})}), (Longs{0, 0, 1, 0, 2, 2}));
+  EXPECT_EQ(computed("NonZero", {floats({4}, {-0.0f, 0.5f, 0, -1})}), (Longs{1, 3}));
+}
+
+// Shape -> Size, Mod, Range, as positions of a Gather.
+TEST(OnnxIndex, ChainsFromShapesAreComputedOnImport) {
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {2, 5}).constant<int64_t>("four", kInt64, {}, {4}).ints("one", {1});
+  b.constant<int64_t>("zero", kInt64, {}, {0}).constant<int64_t>("step", kInt64, {}, {1});
+  b.node("Size", {"x"}, {"size"}).node("Mod", {"size", "four"}, {"rest"});
+  b.node("Range", {"zero", "rest", "step"}, {"places"});
+  b.node("Gather", {"x", "places"}, {"y"}, {attr_int("axis", 1)});
+  b.graph().message(12, Message().bytes(1, "y"));
+  EXPECT_EQ(import_body(b), "%0 = take(%x, const(Tensor[(2), int64], [0, 1]), axis=1);\n%0\n");
+}
+
+// ---- positions that are constant, of data that is constant or not ----
+
+std::function<void(OnnxBuilder&, Names&)> with(const std::vector<Message>& constants) {
+  return [constants](OnnxBuilder& b, Names& inputs) {
+    for (const Message& constant : constants) {
+      inputs.push_back("c" + std::to_string(inputs.size()));
+      b.initializer(Message(constant).bytes(8, inputs.back()));
+    }
+  };
+}
+
+struct Moved {
+  Case c;
+  std::vector<int64_t> shape;
+  std::vector<Message> constants;
+  Longs expected;
+  std::vector<Message> as_floats = {};  // the constants beside data of float32, where they are others
+};
+
+// The data is 0, 1, 2, ..., as a constant of int64 and as float32 that the network reads.
+void expect_moved(const Moved& moved) {
+  int64_t count = 1;
+  for (const int64_t extent : moved.shape) count *= extent;
+  Longs numbers;
+  for (int64_t i = 0; i < count; ++i) numbers.push_back(i);
+  std::vector<Message> constants = {longs(moved.shape, numbers)};
+  constants.insert(constants.end(), moved.constants.begin(), moved.constants.end());
+  EXPECT_EQ(computed(moved.c.op, constants, moved.c.attributes), moved.expected) << moved.c.op;
+  const Floats found = run<float>(moved.c, kFloat, moved.shape, Floats(numbers.begin(), numbers.end()),
+                                  with(moved.as_floats.empty() ? moved.constants : moved.as_floats));
+  EXPECT_EQ(Longs(found.begin(), found.end()), moved.expected) << moved.c.op;
+}
+
+TEST(OnnxIndex, GatheredElementsAndRows) {
+  expect_moved(
+      {{"GatherElements", {attr_int("axis", 1)}}, {2, 3}, {longs({2, 2}, {0, -1, 2, 1})}, {0, 2, 5, 4}});
+  expect_moved({{"GatherElements"}, {3, 2}, {longs({2, 2}, {2, 0, -2, 1})}, {4, 1, 2, 3}});
+  expect_moved({{"GatherND"}, {2, 2, 2}, {longs({2, 2}, {0, 1, -1, 0})}, {2, 3, 4, 5}});
+  expect_moved({{"GatherND", {attr_int("batch_dims", 1)}},
+                {2, 3, 2},
+                {longs({2, 2, 1}, {0, 2, -1, 0})},
+                {0, 1, 4, 5, 10, 11, 6, 7}});
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {3}).ints("i", {3}).node("GatherElements", {"x", "i"}, {"y"});
+  EXPECT_EQ(refusal(b.output("y", kFloat, {1})),
+            kInvalid + "node 0 GatherElements 'y': index 3 is out of range, expected from -3 to 2");
+}
+
+TEST(OnnxIndex, ScatteredRows) {
+  const Message places = longs({2, 1}, {1, -1});
+  expect_moved({{"ScatterND"},
+                {3, 2},
+                {places, longs({2, 2}, {70, 71, 80, 81})},
+                {0, 1, 70, 71, 80, 81},
+                {places, floats({2, 2}, {70, 71, 80, 81})}});
+  const Message elements = longs({2, 2}, {0, 1, 2, 0});
+  expect_moved({{"ScatterND"},
+                {3, 2},
+                {elements, longs({2}, {70, 80})},
+                {0, 70, 2, 3, 80, 5},
+                {elements, floats({2}, {70, 80})}});
+}
+
+TEST(OnnxIndex, TrianglesOfMatrices) {
+  const std::vector<int64_t> shape = {2, 2, 3};
+  expect_moved({{"Trilu"}, shape, {}, {0, 1, 2, 0, 4, 5, 6, 7, 8, 0, 10, 11}});
+  expect_moved({{"Trilu"}, shape, {scalar(1)}, {0, 1, 2, 0, 0, 5, 0, 7, 8, 0, 0, 11}});
+  expect_moved(
+      {{"Trilu", {attr_int("upper", 0)}}, shape, {scalar(0)}, {0, 0, 0, 3, 4, 0, 6, 0, 0, 9, 10, 0}});
+}
+
+TEST(OnnxIndex, OneHotCodes) {
+  const Longs indices = {0, -1, 7, 2};
+  const Message values = longs({2}, {-5, 9});
+  EXPECT_EQ(computed("OneHot", {longs({4}, indices), scalar(3), values}),
+            (Longs{9, -5, -5, -5, -5, 9, -5, -5, -5, -5, -5, 9}));
+  const Floats found = run<float>({"OneHot", {attr_int("axis", 0)}}, kInt64, {4}, indices,
+                                  with({scalar(3), floats({2}, {-5, 9})}));
+  EXPECT_EQ(found, (Floats{9, -5, -5, -5, -5, -5, -5, -5, -5, 9, -5, 9}));
+}
+
+TEST(OnnxIndex, RemaindersOfInt32ThatTheNetworkReads) {
+  EXPECT_EQ(run<int32_t>({"Mod"}, kInt32, {4}, std::vector<int32_t>{7, -7, 6, 0},
+                         with({tensor<int32_t>("", kInt32, {1}, {3})})),
+            (std::vector<int32_t>{1, 2, 0, 0}));
+}
+
+}  // namespace
+}  // namespace qplan::testing::onnx_index_test
