@@ -32,7 +32,7 @@ class Coverage(CommandTest):
         result = coverage(models, "--qplan", COMMAND, "--json", self.folder / "out.json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(result.stdout.startswith("1 of 3 models pack (33 %)\n"), result.stdout)
-        self.assertIn("     2      2     2  negative: no kernel computes it\n", result.stdout)
+        self.assertIn("     2      2     2  negative: no kernel computes it on int64\n", result.stdout)
         self.assertIn("packs        0  digits.tflite\n", result.stdout)
         self.assertIn("blocked      1  sub/a.txt\n", result.stdout)
         packed = {r["model"]: r["packed"] for r in json.loads((self.folder / "out.json").read_text())}

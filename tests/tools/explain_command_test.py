@@ -162,7 +162,7 @@ class Explain(CommandTest):
             else:
                 self.assertIn("cpu 2 of 2 operators", result.stdout)
                 for operator in ("abs", "negative"):
-                    self.assertIn(f"not on cpu: no kernel computes it [cpu.op.{operator}]", result.stdout)
+                    self.assertIn(f"not on cpu: no kernel computes it on int64 [cpu.op.{operator}]", result.stdout)
         broken = self.file("broken.relay", b"def @main(%x: Tensor[(1, 3), int8]) { nothing(%x) }")
         self.refused(1, ["broken.relay", "nothing"], "explain", broken)
 

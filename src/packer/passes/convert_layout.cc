@@ -2,6 +2,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "src/packer/ir/cat.h"
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/passes/pass.h"
@@ -270,6 +271,48 @@ std::unique_ptr<ir::Function> run_convert_layout(const ir::Module&, const ir::Fu
     if (!converter) converter.emplace(r, pre, context);
     return converter->visit(node);
   });
+}
+
+// A quantised softmax is along the last axis: its kernels have the values of one beside each other. Each of
+// them is computed by itself, so an order in which they come changes no bit.
+namespace {
+
+Result transposed_softmax(const pattern::RewriteContext& c, std::string* why) {
+  const PreNode softmax = c.root;
+  const auto rank = static_cast<int64_t>(c.pre().type(softmax.operand(0)).shape.size());
+  const int64_t axis = op::normalized_axis(op::attr_int(softmax.node(), "axis"), static_cast<size_t>(rank));
+  if (axis == rank - 1) {
+    *why = "it is along the last axis";
+    return std::nullopt;
+  }
+  ir::Ints there, back;  // the axis at the end; from there to its place
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) there.push_back(i);
+    back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
+  }
+  there.push_back(axis);
+  *why = cat("along axis ", axis, ", between transposes that make it the last one");
+  const auto transpose = [&](PostValue value, const ir::Ints& axes) {
+    return c.post().call("transpose", {value}, {{"axes", axes}}, softmax.name());
+  };
+  std::vector<PostValue> operands = c.r.operands(softmax);
+  operands[0] = transpose(operands[0], there);
+  ir::Attrs attrs = softmax.attrs();
+  attrs.set("axis", rank - 1);
+  return transpose(c.post().call("qnn.softmax", operands, std::move(attrs), softmax.name()), back);
+}
+
+}  // namespace
+
+std::span<const pattern::Rewrite> softmax_of_rows_rewrites() {
+  static const std::vector<pattern::Rewrite> rows = {
+      {.name = "softmax_of_rows", .pattern = pattern::op("qnn.softmax"), .build = transposed_softmax}};
+  return rows;
+}
+
+std::unique_ptr<ir::Function> run_softmax_of_rows(const ir::Module&, const ir::Function& pre,
+                                                  PassContext& context) {
+  return run_rewrites(softmax_of_rows_rewrites(), pre, context);
 }
 
 }  // namespace qplan::passes

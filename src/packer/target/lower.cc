@@ -179,7 +179,19 @@ class FunctionLowering {
       return;
     }
     const std::string op = node.op == nullptr ? "call" : std::string(plain_operator_name(node.op->name));
-    refusals_.add(node, {{"cpu.op." + op, "no kernel computes it", ""}});
+    refusals_.add(node, {{"cpu.op." + op, "no kernel computes it" + operand_types(node), ""}});
+  }
+
+  // " on int64 and float32": where an operator has kernels, it is the dtype that none has.
+  std::string operand_types(const ir::Node& node) const {
+    std::vector<std::string> dtypes;
+    for (const ir::ValueId operand : node.operands) {
+      std::string dtype = ir::to_string(function_.type(operand).dtype);
+      if (std::ranges::find(dtypes, dtype) == dtypes.end()) dtypes.push_back(std::move(dtype));
+    }
+    std::string text;
+    for (const std::string& dtype : dtypes) text += (text.empty() ? " on " : " and ") + dtype;
+    return text;
   }
 
   const ir::Function& function_;

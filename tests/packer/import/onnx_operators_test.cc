@@ -19,6 +19,18 @@ TEST(OnnxQuantize, PerTensorAndPerAxis) {
             "const(Tensor[(3), int32], [0, 1, 2]), axis=1, contract=\"f32e\");\n%2\n");
 }
 
+// The accumulators of ConvInteger.
+TEST(OnnxQuantize, Int32IsDequantizedByArithmetic) {
+  OnnxBuilder b;
+  b.input("x", kInt32, {2, 3})
+      .scale("s", 0.5f)
+      .node("DequantizeLinear", {"x", "s"}, {"y"})
+      .output("y", kFloat, {2, 3});
+  EXPECT_EQ(import_body(b),
+            "%0 = subtract(%x, 0);\n%1 = cast(%0, dtype=\"float32\");\n%2 = multiply(%1, const(Tensor[(1), "
+            "float32], [0.5]));\n%2\n");
+}
+
 TEST(OnnxQuantize, WithoutAZeroPointIsUint8) {
   OnnxBuilder b;
   b.input("x", kFloat, {2}).constant<float>("s", kFloat, {1}, {0.5f});
@@ -68,9 +80,7 @@ TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
   };
   EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
             kList + "QuantizeLinear with quantisation in blocks ('y')");
-  EXPECT_EQ(model(kUint16, {}), kList +
-                                    "QuantizeLinear (attribute 'out_dtype' is uint16, expected one of int8, "
-                                    "uint8, int16, int32) ('y')");
+  EXPECT_EQ(model(kUint16, {}), kList + "QuantizeLinear with uint16 output; expected 8 bits or int16 ('y')");
   EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn ('y')");
   EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
             kList + "QuantizeLinear with bfloat16 output ('y')");

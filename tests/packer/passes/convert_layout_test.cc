@@ -162,6 +162,21 @@ TEST(ConvertLayout, ASoftmaxOfRowsReadsTheOldOrder) {
   EXPECT_NE(text.find("qnn.softmax(%2, 1f, 0, 0.00390625f, -128);"), std::string::npos) << text;
 }
 
+TEST(SoftmaxOfRows, TheAxisBecomesTheLastOne) {
+  EXPECT_EQ(run_pass("softmax_of_rows", "%x: Tensor[(2, 3, 4), int8]",
+                     "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128, axis=0)\n"),
+            "%0 = transpose(%x, axes=[1, 2, 0]);\n%1 = qnn.softmax(%0, 1f, 0, 0.00390625f, -128, axis=2);\n"
+            "%2 = transpose(%1, axes=[2, 0, 1]);\n%2\n");
+  EXPECT_EQ(
+      run_pass("softmax_of_rows", "%x: Tensor[(1, 3, 4, 2), int8]",
+               "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128, axis=-3)\n"),
+      "%0 = transpose(%x, axes=[0, 2, 3, 1]);\n%1 = qnn.softmax(%0, 1f, 0, 0.00390625f, -128, axis=3);\n"
+      "%2 = transpose(%1, axes=[0, 3, 1, 2]);\n%2\n");
+  EXPECT_EQ(run_pass("softmax_of_rows", "%x: Tensor[(2, 3), int8]",
+                     "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128)\n"),
+            "unchanged");
+}
+
 TEST(ConvertLayout, AMeanThatLeavesChannelsBesideHeightReadsTheOldOrder) {
   const std::string text = convert(kParams,
                                    "  %0 = nn.max_pool2d(%x, pool_size=[1, 1]);\n"

@@ -301,14 +301,14 @@ TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
       "activations "
       "to 8 bits first\n"
       "target 'cpu' cannot run 2 of 3 operators:\n"
-      "  1 x negative 'a': no kernel computes it [cpu.op.negative]\n"
-      "  1 x abs 'b': no kernel computes it [cpu.op.abs]\n"
+      "  1 x negative 'a': no kernel computes it on int64 [cpu.op.negative]\n"
+      "  1 x abs 'b': no kernel computes it on int64 [cpu.op.abs]\n"
       "float operators are left:";
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 3 operators: 1 x negative 'a': no "
-                      "kernel computes it [cpu.op.negative]; "),
+                      "kernel computes it on int64 [cpu.op.negative]; "),
             std::string::npos)
       << line;
 }

@@ -360,10 +360,11 @@ TEST(LowerRefusals, AllAreListedInOneError) {
                                      "  %0 = negative(%x, name=\"root\");\n"
                                      "  %1 = clip(%y, a_min=0f, a_max=6f);\n"
                                      "  %2 = abs(%0, name=\"below\");\n  %2");
-  EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 2 of 3 operators:\n  1 x negative 'root': no kernel computes it "
-            "[cpu.op.negative]\n"
-            "  1 x abs 'below': no kernel computes it [cpu.op.abs]");
+  EXPECT_EQ(
+      lower_refusal(text),
+      "target 'cpu' cannot run 2 of 3 operators:\n  1 x negative 'root': no kernel computes it on int64 "
+      "[cpu.op.negative]\n"
+      "  1 x abs 'below': no kernel computes it on int64 [cpu.op.abs]");
 }
 
 TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
@@ -371,13 +372,14 @@ TEST(LowerRefusals, OperatorsOfOneKindAndReasonAreCounted) {
                                      "  %0 = negative(%x, name=\"a\");\n  %1 = negative(%0, name=\"b\");\n"
                                      "  %2 = negative(%1, name=\"c\");\n  %2");
   EXPECT_EQ(lower_refusal(text),
-            "target 'cpu' cannot run 3 of 3 operators: negative (first 'a'): no kernel computes it "
+            "target 'cpu' cannot run 3 of 3 operators: negative (first 'a'): no kernel computes it on int64 "
             "[cpu.op.negative]");
 }
 
 TEST(LowerRefusals, OperatorsWithoutANameAreCountedAlone) {
-  EXPECT_EQ(lower_refusal(main_text("%x: Tensor[(1, 4), int64]", "  %0 = negative(%x);\n  negative(%0)")),
-            "target 'cpu' cannot run 2 of 2 operators: negative: no kernel computes it [cpu.op.negative]");
+  EXPECT_EQ(
+      lower_refusal(main_text("%x: Tensor[(1, 4), int64]", "  %0 = negative(%x);\n  negative(%0)")),
+      "target 'cpu' cannot run 2 of 2 operators: negative: no kernel computes it on int64 [cpu.op.negative]");
 }
 
 // Groups of some outputs over 3x3 windows of few channels: merged into blocks of 16 outputs for vectors, with

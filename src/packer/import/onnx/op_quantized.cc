@@ -86,6 +86,9 @@ void import_quantize_linear(const OpContext& op) {
     }
     dtype = *found;
   }
+  if (dtype != ir::kInt8 && dtype != ir::kUint8 && dtype != ir::kInt16 && dtype != ir::kInt32) {
+    throw Unsupported{cat(dtype, " output; expected 8 bits or int16")};
+  }
   op.define(0, op.quantize(data, params, dtype, axis));
 }
 
@@ -96,7 +99,8 @@ Value dequantized_along(const OpContext& op, const Value& data, const QParams& p
   const size_t rank = op.shape(data).size();
   ir::Shape shape(rank - static_cast<size_t>(OpContext::axis_of(axis, rank)), 1);
   shape[0] = params.scale->type().num_elements();
-  const Value wide = op.emit("cast", {data}, {{"dtype", std::string("int32")}});
+  const Value wide =
+      op.type(data).dtype == ir::kInt32 ? data : op.emit("cast", {data}, {{"dtype", std::string("int32")}});
   const Value zero_points = params.zero_point->type().shape.empty() ? Value{params.zero_point}
                                                                     : op.reshape(params.zero_point, shape);
   const Value steps = op.emit("subtract", {wide, zero_points});
@@ -118,7 +122,9 @@ void import_dequantize_linear(const OpContext& op) {
   if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
     invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
   }
-  if (params.per_axis() && !depends_on_constants(op, data))
+  // No kernel dequantises accumulators, which ConvInteger and MatMulInteger give.
+  const bool in_numbers = params.per_axis() || op.type(data).dtype == ir::kInt32;
+  if (in_numbers && !depends_on_constants(op, data))
     return op.define(0, dequantized_along(op, data, params, axis));
   op.define(0, op.dequantize(data.is_constant() ? Value(op.widened(data.constant)) : data, params, axis));
 }
