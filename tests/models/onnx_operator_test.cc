@@ -249,5 +249,23 @@ TEST(OnnxOperator, ProductsThatQuantizeTheirInput) {
               expected, "MatMulIntegerToFloat");
 }
 
+// q = saturate(round(x / 0.5) + zero point), to 0 and 65535; y = (q - zero point) * 0.5.
+TEST(OnnxOperator, Uint16SaturatesAtItsOwnEnds) {
+  constexpr int kUint16 = 4;
+  for (const int zero_point : {0, 30000, 32768, 65535}) {
+    OnnxBuilder b(21);
+    b.input("x", kFloat, {6}).scale("s", 0.5f);
+    b.constant<uint16_t>("z", kUint16, {}, {static_cast<uint16_t>(zero_point)});
+    b.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s", "z"}, {"y"});
+    ModelSession session(packed(b.output("y", kFloat, {6})), QPLAN_ISA_AUTO, 1);
+    const std::vector<float> x = {-1e9f, -100.3f, 0, 0.3f, 0.25f, 1e9f};
+    const float least = -0.5f * static_cast<float>(zero_point);
+    const float most = 0.5f * static_cast<float>(65535 - zero_point);
+    std::vector<float> expected = {least, -100.5f, 0, 0.5f, 0, most};
+    for (float& y : expected) y = std::clamp(y, least, most);
+    EXPECT_EQ(values_of<float>(session.run({bytes_of(x)}).at(0)), expected) << zero_point;
+  }
+}
+
 }  // namespace
 }  // namespace qplan::testing::onnx_operator_test

@@ -19,6 +19,33 @@ TEST(OnnxQuantize, PerTensorAndPerAxis) {
             "const(Tensor[(3), int32], [0, 1, 2]), axis=1, contract=\"f32e\");\n%2\n");
 }
 
+// 2^15 less, with zero points that are 2^15 less.
+TEST(OnnxQuantize, Uint16IsComputedAsInt16) {
+  constexpr int kUint16 = 4;
+  const auto quantised = [] {
+    OnnxBuilder b(21);
+    b.input("x", kFloat, {2}).scale("s", 0.5f).constant<uint16_t>("z", kUint16, {}, {30000});
+    b.node("QuantizeLinear", {"x", "s", "z"}, {"q"});
+    return b;
+  };
+  OnnxBuilder b = quantised();
+  b.node("DequantizeLinear", {"q", "s", "z"}, {"y"}).output("y", kFloat, {2});
+  EXPECT_EQ(import_body(b),
+            "%0 = qnn.quantize(%x, 0.5f, -2768, out_dtype=\"int16\", contract=\"f32e\");\n"
+            "%1 = qnn.dequantize(%0, 0.5f, -2768, contract=\"f32e\");\n%1\n");
+  OnnxBuilder read = quantised();
+  read.node("Relu", {"q"}, {"y"}).output("y", kUint16, {2});
+  EXPECT_EQ(refusal(read), kList + "Relu with uint16 data, which only DequantizeLinear may read ('y')");
+  OnnxBuilder constant(21);
+  constant.scale("s", 0.5f).constant<uint16_t>("z", kUint16, {}, {30000}).input("x", kFloat, {2});
+  constant.constant<uint16_t>("w", kUint16, {2}, {0, 65535}).node("DequantizeLinear", {"w", "s", "z"}, {"d"});
+  constant.node("Add", {"x", "d"}, {"y"}).output("y", kFloat, {2});
+  EXPECT_EQ(
+      import_body(constant),
+      "%0 = qnn.dequantize(const(Tensor[(2), int16], [-32768, 32767]), 0.5f, -2768, contract=\"f32e\");\n"
+      "%1 = add(%x, %0);\n%1\n");
+}
+
 // The accumulators of ConvInteger.
 TEST(OnnxQuantize, Int32IsDequantizedByArithmetic) {
   OnnxBuilder b;
@@ -80,7 +107,8 @@ TEST(OnnxQuantize, WhatTheIrCannotSayIsRefusedByName) {
   };
   EXPECT_EQ(model(kInt8, {attr_int("block_size", 2)}),
             kList + "QuantizeLinear with quantisation in blocks ('y')");
-  EXPECT_EQ(model(kUint16, {}), kList + "QuantizeLinear with uint16 output; expected 8 bits or int16 ('y')");
+  EXPECT_EQ(model(kUint16, {}),
+            "-49: onnx: 'net.onnx': output 'y' is uint16; let a DequantizeLinear give it");
   EXPECT_EQ(model(17, {}), kList + "QuantizeLinear with a constant of float8e4m3fn ('y')");
   EXPECT_EQ(model(kInt8, {attr_int("output_dtype", 16)}),
             kList + "QuantizeLinear with bfloat16 output ('y')");

@@ -361,6 +361,10 @@ void define_outputs(Graph& graph) {
   for (const ValueInfo& info : graph.model().outputs) {
     const Value& value = graph.value(info.name);
     if (!value.is_known()) invalid("output " + in_quotes(info.name) + " is written by no operator");
+    if (value.is_shifted) {
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      "output " + in_quotes(info.name) + " is uint16; let a DequantizeLinear give it");
+    }
     const ir::TensorType& type = graph.type(value);
     if (type.num_elements() == 0) {
       throw PackError(QPLAN_MODEL_UNSUPPORTED, "output " + in_quotes(info.name) + " has no elements");

@@ -73,7 +73,7 @@ void OpContext::expect_counts(size_t min_inputs, size_t max_inputs, size_t max_o
     invalid(cat("the node has ", num_inputs(), " inputs, expected ", min_inputs,
                 min_inputs == max_inputs ? "" : cat(" to ", max_inputs)));
   }
-  for (size_t i = 0; i < min_inputs; ++i) input(i);
+  for (size_t i = 0; i < min_inputs; ++i) quantised_input(i);
   if (!has_output(0)) invalid("the node has no output");
   for (size_t i = max_outputs; i < num_outputs(); ++i) {
     if (has_output(i) && graph_.is_read(node_.outputs[i])) {
@@ -82,9 +82,15 @@ void OpContext::expect_counts(size_t min_inputs, size_t max_inputs, size_t max_o
   }
 }
 
-const Value& OpContext::input(size_t i) const {
+const Value& OpContext::quantised_input(size_t i) const {
   if (!has_input(i)) invalid(cat("input ", i, " is absent"));
   return graph_.value(node_.inputs[i]);
+}
+
+const Value& OpContext::input(size_t i) const {
+  const Value& value = quantised_input(i);
+  if (value.is_shifted) throw Unsupported{"uint16 data, which only DequantizeLinear may read"};
+  return value;
 }
 
 ir::ConstantRef OpContext::constant(size_t i, const std::string& what) const {

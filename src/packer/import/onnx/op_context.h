@@ -25,6 +25,9 @@ struct Value {
   ir::ConstantRef constant;
   ir::ValueId id;
   std::string name = {};  // of a constant
+  // int16 in the place of the model's uint16: each element and the zero point are 2^15 less. QuantizeLinear
+  // makes such values, and DequantizeLinear alone reads them.
+  bool is_shifted = false;
 
   Value() = default;
   Value(ir::ConstantRef c) : constant(std::move(c)) {}  // NOLINT: rows return either kind
@@ -147,7 +150,10 @@ class OpContext {
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_input(size_t i) const { return i < node_.inputs.size() && !node_.inputs[i].empty(); }
   bool has_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  // Unsupported where the value is_shifted.
   const Value& input(size_t i) const;
+  // Whatever it is.
+  const Value& quantised_input(size_t i) const;
   const ir::TensorType& type(const Value& value) const { return graph_.type(value); }
   const ir::Shape& shape(const Value& value) const { return type(value).shape; }
   // Contents of an input that must be a constant; what: "axes".

@@ -16,6 +16,27 @@ int64_t axis_attr(const OpContext& op, const Value& data, const QParams& params)
   return OpContext::axis_of(axis, op.shape(data).size());
 }
 
+// Networks with 16 bits unsigned, as QNN's tools write them, are computed on int16: q - 2^15 has the same
+// real value where the zero point is 2^15 less, and both saturate together.
+constexpr int32_t kShift = 1 << 15;
+
+QParams shifted_down(const OpContext& op, QParams params) {
+  std::vector<int32_t> zero_points(params.zero_point->as<int32_t>().begin(),
+                                   params.zero_point->as<int32_t>().end());
+  op.graph().charge(zero_points.size() * sizeof(int32_t));
+  for (int32_t& zero_point : zero_points) zero_point -= kShift;
+  params.zero_point = ir::make_constant(ir::kInt32, params.zero_point->type().shape, zero_points);
+  return params;
+}
+
+Value shifted_down(const OpContext& op, const ir::ConstantRef& data) {
+  std::vector<int16_t> values;
+  op.graph().charge(data->bytes().size());
+  for (const uint16_t value : data->as<uint16_t>())
+    values.push_back(static_cast<int16_t>(static_cast<int32_t>(value) - kShift));
+  return ir::make_constant(ir::kInt16, data->type().shape, values);
+}
+
 }  // namespace
 
 // The scale and the zero point that the data itself gives, in float32 arithmetic that the network computes
@@ -86,8 +107,13 @@ void import_quantize_linear(const OpContext& op) {
     }
     dtype = *found;
   }
+  if (dtype == ir::kUint16) {
+    Value shifted = op.quantize(data, shifted_down(op, params), ir::kInt16, axis);
+    shifted.is_shifted = true;
+    return op.define(0, std::move(shifted));
+  }
   if (dtype != ir::kInt8 && dtype != ir::kUint8 && dtype != ir::kInt16 && dtype != ir::kInt32) {
-    throw Unsupported{cat(dtype, " output; expected 8 bits or int16")};
+    throw Unsupported{cat(dtype, " output; expected 8 or 16 bits")};
   }
   op.define(0, op.quantize(data, params, dtype, axis));
 }
@@ -112,18 +138,23 @@ Value dequantized_along(const OpContext& op, const Value& data, const QParams& p
 
 void import_dequantize_linear(const OpContext& op) {
   op.expect_counts(2, 3);
-  const Value& data = op.input(0);
+  Value data = op.quantised_input(0);
+  const ir::DType dtype = data.is_shifted ? ir::kUint16 : op.type(data).dtype;
   const int64_t named = op.attr_int("output_dtype", 0);
   if (named != 0 && named != 1) throw Unsupported{"another output type than float32"};
   if (const int64_t block = op.attr_int("block_size", 0); block != 0)
     return op.define(0, dequantized_in_blocks(op, op.attr_int("axis", 1), block));
-  const QParams params = op.qparams(1);
+  QParams params = op.qparams(1);
   const int64_t axis = axis_attr(op, data, params);
-  if (op.has_input(2) && op.zero_point_dtype(2) != op.type(data).dtype) {
-    invalid(cat("the data is ", op.type(data).dtype, ", but the zero point is ", op.zero_point_dtype(2)));
+  if (op.has_input(2) && op.zero_point_dtype(2) != dtype) {
+    invalid(cat("the data is ", dtype, ", but the zero point is ", op.zero_point_dtype(2)));
+  }
+  if (dtype == ir::kUint16 && (data.is_shifted || data.is_constant())) {
+    params = shifted_down(op, params);
+    if (!data.is_shifted) data = shifted_down(op, data.constant);
   }
   // No kernel dequantises accumulators, which ConvInteger and MatMulInteger give.
-  const bool in_numbers = params.per_axis() || op.type(data).dtype == ir::kInt32;
+  const bool in_numbers = params.per_axis() || dtype == ir::kInt32;
   if (in_numbers && !depends_on_constants(op, data))
     return op.define(0, dequantized_along(op, data, params, axis));
   op.define(0, op.dequantize(data.is_constant() ? Value(op.widened(data.constant)) : data, params, axis));
