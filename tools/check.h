@@ -122,12 +122,14 @@ FirstDifference find_first_difference(const CheckSide& expected, const CheckSide
 std::string first_difference_text(const FirstDifference& difference);
 nlohmann::ordered_json first_difference_json(const FirstDifference& difference);
 
-// ---- ONNX Runtime as a reference, where its Python or npm package is installed
+// ---- other engines as a reference, where a package or a library of theirs is installed
 
-// Runs the model on the inputs of each case, by the names of plan's inputs, and sets their outputs. False
-// where that cannot be: reason says why, and what to install. Failure where ONNX Runtime refuses the model.
-bool run_onnx_runtime(const std::string& model, const PlanFile& plan, std::vector<CheckCase>* cases,
-                      std::string* reason);
+enum class Engine { kOnnxRuntime, kTflite };
+
+// Runs the model on the inputs of each case, in the order of plan's inputs, and sets their outputs. False
+// where that cannot be: reason says why, and what to install. Failure where the engine refuses the model.
+bool run_engine(Engine engine, const std::string& model, const PlanFile& plan, std::vector<CheckCase>* cases,
+                std::string* reason);
 
 // ---- the comparisons: which there are, and what comes out of them
 
@@ -202,7 +204,7 @@ class Check {
   void add_threads();
   void add_device(bool all);
   void add_cascades(bool all);
-  void add_onnx_runtime(bool all);
+  void add_engine(Engine engine, const char* what, const char* name, bool all);
 
   // Another plan or model.
   void add_file(const std::string& path);

@@ -266,15 +266,15 @@ void add_check_command(CLI::App& app) {
           "consecutive runs. May be repeated")
       ->type_name("DIR");
   command
-      ->add_option("--against", options->against,
-                   "Compare with: reference (the reference kernels), isas (each instruction set of this "
-                   "machine), threads "
-                   "(2, 3, 4 and all of them), sim (the device of --driver with the CPU), cascades (of a "
-                   "model: packed with "
-                   "all, some and none), onnxruntime (of an ONNX model, where it is installed), all (those "
-                   "of these that "
-                   "apply), or a plan or model. Several with commas")
-      ->type_name("WHAT:{reference,isas,threads,sim,cascades,onnxruntime,all,FILE}");
+      ->add_option(
+          "--against", options->against,
+          "Compare with: reference (the reference kernels), isas (each instruction set of this "
+          "machine), threads "
+          "(2, 3, 4 and all of them), sim (the device of --driver with the CPU), cascades (of a "
+          "model: packed with "
+          "all, some and none), onnxruntime or tflite (of an ONNX or TFLite model, where it is installed), "
+          "all (those of these that apply), or a plan or model. Several with commas")
+      ->type_name("WHAT:{reference,isas,threads,sim,cascades,onnxruntime,tflite,all,FILE}");
   command
       ->add_option("--input", options->inputs,
                    "Inputs as those of `qplan run`, in place of files beside the outputs and of random ones")

@@ -12,7 +12,7 @@ namespace qplan::tools {
 
 const std::vector<std::string>& known_references() {
   static const std::vector<std::string> kNames = {"reference", "isas",        "threads", "sim",
-                                                  "cascades",  "onnxruntime", "all"};
+                                                  "cascades",  "onnxruntime", "tflite",  "all"};
   return kNames;
 }
 
@@ -60,7 +60,7 @@ void Check::plan_comparisons() {
   }
   std::vector<std::string> against = against_words(options_);
   const bool all = std::ranges::find(against, "all") != against.end();
-  if (all) against = {"reference", "isas", "threads", "sim", "cascades", "onnxruntime"};
+  if (all) against = {"reference", "isas", "threads", "sim", "cascades", "onnxruntime", "tflite"};
   for (const std::string& what : against) add(what, all);
 }
 
@@ -146,7 +146,8 @@ void Check::add(const std::string& what, bool all) {
   if (what == "threads") return add_threads();
   if (what == "sim") return add_device(all);
   if (what == "cascades") return add_cascades(all);
-  if (what == "onnxruntime") return add_onnx_runtime(all);
+  if (what == "onnxruntime") return add_engine(Engine::kOnnxRuntime, "onnxruntime", "ONNX Runtime", all);
+  if (what == "tflite") return add_engine(Engine::kTflite, "tflite", "TensorFlow Lite", all);
   add_file(what);
 }
 
@@ -196,13 +197,15 @@ void Check::add_cascades(bool all) {
   add(side(packed(QPLAN_FUSE_ALL, "--fuse all"), "cascades all"), expected, cases());
 }
 
-void Check::add_onnx_runtime(bool all) {
-  if (is_plan_) return skip("onnxruntime", "needs an ONNX model", all);
+void Check::add_engine(Engine engine, const char* what, const char* name, bool all) {
+  if (is_plan_) return skip(what, std::string("needs a model that ") + name + " runs", all);
+  const std::string& model = options_.model.model;
+  const bool is_its = engine == Engine::kTflite ? is_tflite_file(model) : model.ends_with(".onnx");
+  if (all && !is_its) return skip(what, std::string("the model is none that ") + name + " runs", all);
   std::vector<CheckCase> inputs = cases();
   std::string reason;
-  if (!run_onnx_runtime(options_.model.model, *plan_, &inputs, &reason))
-    return skip("onnxruntime", reason, all);
-  comparisons_.push_back({"", "ONNX Runtime", side(plan_, ""), std::nullopt, std::move(inputs)});
+  if (!run_engine(engine, model, *plan_, &inputs, &reason)) return skip(what, reason, all);
+  comparisons_.push_back({"", name, side(plan_, ""), std::nullopt, std::move(inputs)});
 }
 
 void Check::add_file(const std::string& path) {

@@ -224,15 +224,24 @@ namespace {
 
 }  // namespace
 
-bool is_plan_file(const std::string& path) {
-  // Not to hang on a pipe without a writer, nor to take what another reader of a pipe would miss.
+namespace {
+
+// Whether the four characters are at this byte of a regular file. Not to hang on a pipe without a writer, nor
+// to take what another reader of a pipe would miss.
+bool has_identifier(const std::string& path, off_t at, std::string_view identifier) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
-  char magic[4] = {};
+  char found[4] = {};
   return file.get() >= 0 && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
-         ::read(file.get(), magic, sizeof magic) == static_cast<ssize_t>(sizeof magic) &&
-         std::memcmp(magic, "QPLN", sizeof magic) == 0;
+         ::pread(file.get(), found, sizeof found, at) == static_cast<ssize_t>(sizeof found) &&
+         std::string_view(found, sizeof found) == identifier;
 }
+
+}  // namespace
+
+bool is_plan_file(const std::string& path) { return has_identifier(path, 0, "QPLN"); }
+
+bool is_tflite_file(const std::string& path) { return has_identifier(path, 4, "TFL3"); }
 
 PlanFile::PlanFile(const std::string& path, uint32_t flags) : path_(path) {
   qplan_error error = make_error();

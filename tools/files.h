@@ -87,6 +87,8 @@ void write_files(const std::string& directory, const std::vector<NamedBytes>& fi
 
 // Whether the file begins like a plan; false too where it cannot be read, or is not regular.
 bool is_plan_file(const std::string& path);
+// The same of TensorFlow Lite's models.
+bool is_tflite_file(const std::string& path);
 
 class PlanFile {
  public:

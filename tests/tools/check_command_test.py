@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import DIGITS, SHARED, CommandTest, needs_shared, run
+from support import COMMAND, DIGITS, SHARED, CommandTest, needs_shared, run
 
 FAULTY = os.environ.get("QPLAN_FAULTY_COMMAND", "")  # its conv2d for SSE4.1 is wrong: faulty_kernel.cc
 needs_faulty = unittest.skipUnless(os.path.exists(FAULTY), "no command with a planted fault (QPLAN_FAULTY_COMMAND)")
@@ -131,7 +131,9 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
 
     def test_all_leaves_out_what_does_not_apply_and_says_so(self):
         report = self.succeed_json("check", self.plan, "--against", "all", "--json")
-        self.assertEqual([skipped["what"] for skipped in report["skipped"]], ["sim", "cascades", "onnxruntime"])
+        self.assertEqual([skipped["what"] for skipped in report["skipped"]], ["sim", "cascades", "onnxruntime", "tflite"])
+        report = self.succeed_json("check", DIGITS, "--against", "all", "--json")
+        self.assertIn("onnxruntime", [skipped["what"] for skipped in report["skipped"]], "it does not run TFLite's models")
 
     def test_onnx_runtime_takes_the_samples_and_computes_the_same(self):
         for name in ("digits_qdq.onnx", "digits_float_weights.onnx"):
@@ -140,6 +142,52 @@ def @main(%x: Tensor[(2), int8], %s: Tensor[(2), int8], states=[[1, 1]], state_b
                 self.skipTest("ONNX Runtime is not installed (npm install onnxruntime-node; NODE_PATH)")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn("3 comparisons, all equal", result.stdout)
+
+    def test_tflite_runs_the_model_on_its_reference_kernels(self):
+        golden = DIGITS.parents[2] / "tests" / "data" / "digits"
+        numpy = "/usr/bin/python3"
+        if subprocess.run([numpy, "-c", "import numpy"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("python3 has no numpy")
+        package = self.folder / "packages" / "tflite_runtime"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        # A package as TensorFlow Lite's is, which knows one answer.
+        (package / "interpreter.py").write_text(f"""
+import numpy
+class OpResolverType:
+    BUILTIN_REF = "reference"
+class Interpreter:
+    def __init__(self, path, experimental_op_resolver_type):
+        assert path == {str(DIGITS.absolute())!r} and experimental_op_resolver_type == "reference"
+    def allocate_tensors(self): pass
+    def invoke(self): pass
+    def get_input_details(self): return [{{"index": 5}}]
+    def get_output_details(self): return [{{"index": 7}}]
+    def set_tensor(self, index, array):
+        assert index == 5 and (array == numpy.fromfile({str(golden / "digit0_input.bin")!r}, "int8").reshape(array.shape)).all()
+    def get_tensor(self, index):
+        answer = numpy.fromfile({str(golden / "digit0_output.bin")!r}, "int8").reshape(1, 10)
+        answer[0, 3] += OFF
+        return answer
+""")
+        # Where python3 is another one than Debian's.
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "python3").symlink_to(numpy)
+        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(package.parent)}
+        command = [COMMAND, "check", DIGITS, "--against", "tflite", "--input", golden / "digit0_input.bin"]
+        source = (package / "interpreter.py").read_text()
+        for off, code, text in ((0, 0, "all equal"), (1, 3, "1 of 10 elements differs, by 1 (1) steps")):
+            (package / "interpreter.py").write_text(source.replace("OFF", str(off)))
+            result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
+            self.assertIn("TensorFlow Lite", result.stdout)
+            self.assertIn(text, result.stdout)
+        del environment["PYTHONPATH"]
+        environment["QPLAN_TFLITE"] = str(self.folder / "absent.so")
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if "refuses" not in result.stderr and result.returncode != 0:
+            self.assertIn("TensorFlow Lite is not installed; python3 needs numpy", result.stderr)
+            self.assertEqual(result.returncode, 1)
 
     def test_the_simulator(self):
         text = self.succeed("check", DIGITS, "--target", "vta, cpu", "--against", "sim")

@@ -22,9 +22,9 @@ namespace {
 
 constexpr int kNotInstalled = 77;  // the exit status of the scripts where the package is missing
 
-// Both get the model, a folder and the number of cases; case K has K_input<I>.npy, and K_output<I>.npy is
+// All get the model, a folder and the number of cases; case K has K_input<I>.npy, and K_output<I>.npy is
 // written. Their last line of stderr says what is wrong.
-constexpr const char* kPython = R"(
+constexpr const char* kOnnxRuntimeInPython = R"(
 import sys
 try:
     import numpy, onnxruntime
@@ -39,7 +39,7 @@ for case in range(cases):
     for i, output in enumerate(session.run(None, inputs)):
         numpy.save(f"{folder}/{case}_output{i}.npy", numpy.ascontiguousarray(output))
 )";
-constexpr const char* kNode = R"(
+constexpr const char* kOnnxRuntimeInNode = R"(
 let ort;
 try { ort = require("onnxruntime-node"); } catch { process.exit(77); }
 const fs = require("fs");
@@ -72,6 +72,105 @@ function save(path, tensor) {
   }
 })().catch((error) => { console.error(error.message); process.exit(1); });
 )";
+
+// The packages' reference kernels, which are the arithmetic that plans have; the C library chooses its own.
+constexpr const char* kTfliteInPython = R"(
+import ctypes, importlib, os, sys
+try:
+    import numpy
+except ImportError:
+    sys.exit(77)
+model, folder, cases = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+def package():
+    for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter", "tensorflow.lite"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        kinds = getattr(module, "OpResolverType", None) or module.experimental.OpResolverType
+        return lambda: module.Interpreter(model, experimental_op_resolver_type=kinds.BUILTIN_REF)
+    return None
+
+class Interpreter:
+    """The C API with the methods of the packages."""
+    TYPES = {1: "f4", 2: "i4", 3: "u1", 4: "i8", 6: "?", 7: "i2", 9: "i1", 10: "f2", 11: "f8", 13: "u8", 15: "u4", 16: "u2"}
+    def __init__(self, library):
+        def call(name, result, *arguments):
+            function = getattr(library, "TfLite" + name)
+            function.restype = result
+            return function(*arguments)
+        self.call, p = call, ctypes.c_void_p
+        self.model = p(call("ModelCreateFromFile", p, os.fsencode(model)))
+        options = p(call("InterpreterOptionsCreate", p))
+        self.interpreter = p(call("InterpreterCreate", p, self.model, options)) if self.model else None
+        if not self.interpreter:
+            sys.exit("the library refuses the model")
+    def checked(self, name, *arguments):
+        if self.call(name, ctypes.c_int, *arguments) != 0:
+            sys.exit(name + " failed")
+    def allocate_tensors(self):
+        self.checked("InterpreterAllocateTensors", self.interpreter)
+    def invoke(self):
+        self.checked("InterpreterInvoke", self.interpreter)
+    def details(self, kind):
+        count = self.call(f"InterpreterGet{kind}TensorCount", ctypes.c_int, self.interpreter)
+        return [{"index": ctypes.c_void_p(self.call(f"InterpreterGet{kind}Tensor", ctypes.c_void_p, self.interpreter, i))}
+                for i in range(count)]
+    def get_input_details(self):
+        return self.details("Input")
+    def get_output_details(self):
+        return self.details("Output")
+    def set_tensor(self, tensor, array):
+        array = numpy.ascontiguousarray(array)
+        self.checked("TensorCopyFromBuffer", tensor, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+    def get_tensor(self, tensor):
+        rank = self.call("TensorNumDims", ctypes.c_int, tensor)
+        shape = [self.call("TensorDim", ctypes.c_int, tensor, i) for i in range(rank)]
+        array = numpy.empty(shape, self.TYPES[self.call("TensorType", ctypes.c_int, tensor)])
+        self.checked("TensorCopyToBuffer", tensor, array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        return array
+
+make = package()
+if make is None:
+    try:
+        library = ctypes.CDLL(os.environ.get("QPLAN_TFLITE", "libtensorflowlite_c.so"))
+    except OSError:
+        sys.exit(77)
+    make = lambda: Interpreter(library)
+for case in range(cases):
+    interpreter = make()
+    interpreter.allocate_tensors()
+    for i, tensor in enumerate(interpreter.get_input_details()):
+        interpreter.set_tensor(tensor["index"], numpy.load(f"{folder}/{case}_input{i}.npy"))
+    interpreter.invoke()
+    for i, tensor in enumerate(interpreter.get_output_details()):
+        numpy.save(f"{folder}/{case}_output{i}.npy", interpreter.get_tensor(tensor["index"]))
+)";
+
+struct Script {
+  const char* program;
+  const char* option;
+  const char* text;
+};
+struct EngineScripts {
+  const char* name;
+  std::vector<Script> scripts;  // the first whose package is installed
+  const char* what_it_needs;
+};
+
+const EngineScripts& scripts_of(Engine engine) {
+  static const EngineScripts kOnnxRuntime = {
+      "ONNX Runtime",
+      {{"python3", "-c", kOnnxRuntimeInPython}, {"node", "-e", kOnnxRuntimeInNode}},
+      "python3 needs the package onnxruntime, or node the package onnxruntime-node"};
+  static const EngineScripts kTflite = {
+      "TensorFlow Lite",
+      {{"python3", "-c", kTfliteInPython}},
+      "python3 needs numpy and one of the packages ai-edge-litert, tflite-runtime and tensorflow, or "
+      "QPLAN_TFLITE must name libtensorflowlite_c.so"};
+  return engine == Engine::kOnnxRuntime ? kOnnxRuntime : kTflite;
+}
 
 class TemporaryFolder {
  public:
@@ -135,14 +234,15 @@ void write_inputs(const TemporaryFolder& folder, const PlanFile& plan, const std
   }
 }
 
-void read_outputs(const TemporaryFolder& folder, const PlanFile& plan, std::vector<CheckCase>* cases) {
+void read_outputs(const TemporaryFolder& folder, const PlanFile& plan, const char* engine,
+                  std::vector<CheckCase>* cases) {
   const std::vector<qplan_tensor_info> infos = tensor_infos(plan.plan(), QPLAN_OUTPUT);
   for (size_t k = 0; k < cases->size(); ++k) {
     TensorBytes outputs;
     for (uint32_t i = 0; i < infos.size(); ++i) {
       const std::string path = folder.file(std::to_string(k) + "_output" + std::to_string(i) + ".npy");
-      outputs.push_back(
-          load_input(path, infos[i], describe(QPLAN_OUTPUT, i, infos[i]), {}, "output of ONNX Runtime"));
+      outputs.push_back(load_input(path, infos[i], describe(QPLAN_OUTPUT, i, infos[i]), {},
+                                   std::string("output of ") + engine));
     }
     (*cases)[k].outputs = std::move(outputs);
   }
@@ -150,27 +250,27 @@ void read_outputs(const TemporaryFolder& folder, const PlanFile& plan, std::vect
 
 }  // namespace
 
-bool run_onnx_runtime(const std::string& model, const PlanFile& plan, std::vector<CheckCase>* cases,
-                      std::string* reason) {
+bool run_engine(Engine engine, const std::string& model, const PlanFile& plan, std::vector<CheckCase>* cases,
+                std::string* reason) {
+  const EngineScripts& scripts = scripts_of(engine);
   const TemporaryFolder folder;
   write_inputs(folder, plan, *cases);
   const std::string log = folder.file("log");
   const std::string absolute = std::filesystem::absolute(model).string();
-  for (const auto& [program, option, script] :
-       {std::tuple("python3", "-c", kPython), std::tuple("node", "-e", kNode)}) {
-    std::vector<std::string> words = {program, option, script};
+  for (const Script& script : scripts.scripts) {
+    std::vector<std::string> words = {script.program, script.option, script.text};
     if (words[0] == "node") words.emplace_back("--");
     for (const std::string& word : {absolute, folder.path(), std::to_string(cases->size())})
       words.push_back(word);
     const int status = run_program(words, log);
     if (status == -1 || status == kNotInstalled) continue;
-    if (status != 0) throw Failure("ONNX Runtime ('" + model + "', " + program + "): " + last_line(log));
-    read_outputs(folder, plan, cases);
+    if (status != 0)
+      throw Failure(std::string(scripts.name) + " ('" + model + "', " + script.program +
+                    "): " + last_line(log));
+    read_outputs(folder, plan, scripts.name, cases);
     return true;
   }
-  *reason =
-      "ONNX Runtime is not installed; python3 needs the package onnxruntime, or node the package "
-      "onnxruntime-node";
+  *reason = std::string(scripts.name) + " is not installed; " + scripts.what_it_needs;
   return false;
 }
 
