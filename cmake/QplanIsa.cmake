@@ -144,8 +144,9 @@ function(qplan_isa_queries target isa name content)
   set(queries ${CMAKE_CURRENT_BINARY_DIR}/isa/${name}_queries.cc)
   file(CONFIGURE OUTPUT ${queries} CONTENT "#define QPLAN_ONLY_QUERIES 1\n${content}" @ONLY)
   # Vectors are passed only between functions that this object does not contain; one file's local name may be another's
-  # global one.
-  set(options -Wno-unused-function -Wno-psabi -Wno-shadow)
+  # global one. GCC drops the helpers with intrinsics, which nothing calls here, from -O1 on; at -O0 it compiles them, and
+  # refuses instructions for which there are no flags.
+  set(options -Wno-unused-function -Wno-psabi -Wno-shadow $<$<CONFIG:Debug>:-O1>)
   set(intrinsics)
   set(intrinsics_file)
   if(NOT isa IN_LIST QPLAN_SCALAR_ISAS)

@@ -21,6 +21,8 @@ qplan_copy_folder(${QPLAN_FLATBUFFERS_INCLUDE} flatbuffers)
 qplan_copy_folder(${QPLAN_DLPACK_INCLUDE} dlpack)
 add_library(qplan_third_party INTERFACE)
 target_include_directories(qplan_third_party SYSTEM INTERFACE $<BUILD_INTERFACE:${QPLAN_THIRD_PARTY_DIR}>)
+# Vectors of floats that kernels load 16 at a time; the headers allow 32 bytes unless told otherwise, the same in all sources.
+target_compile_definitions(qplan_third_party INTERFACE $<BUILD_INTERFACE:FLATBUFFERS_MAX_ALIGNMENT=64>)
 
 # qplan_copy_headers(<folder> <header> <package>): a folder of headers that the command includes, likewise.
 function(qplan_copy_headers folder header package)

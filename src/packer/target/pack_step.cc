@@ -56,9 +56,12 @@ Offset<flatbuffers::Vector<Integer>> pack_vector(const std::vector<Integer>& val
 }
 
 // A float epilogue's; absent where there is no form. Kernels load 16 entries at a time.
+constexpr size_t kEpilogueAlignment = 64;
+static_assert(kEpilogueAlignment <= FLATBUFFERS_MAX_ALIGNMENT,
+              "FlatBuffers' assertions refuse it (QplanThirdParty.cmake)");
 Offset<flatbuffers::Vector<float>> pack_vector(const std::vector<float>& values, FlatBufferBuilder& builder) {
   if (values.empty()) return 0;
-  builder.ForceVectorAlignment(values.size(), sizeof(float), 64);
+  builder.ForceVectorAlignment(values.size(), sizeof(float), kEpilogueAlignment);
   return builder.CreateVector(values);
 }
 
