@@ -38,11 +38,9 @@ std::string regions_text(const Session& session) {
 }
 
 // Opens with digest and full verification, then binds every step to a kernel of every ISA this machine has,
-// and loads every region on its device.
+// and loads every region on its device. The memory is that of a session with the threads that were asked for.
 std::string verify(const PlanFile& plan, const CheckOptions& options) {
-  SessionOptions session;
-  session.npu = options.session.npu;
-  session.max_work = options.session.max_work;
+  SessionOptions session = options.session;
   session.custom_operators = options.model.custom_operators;
   session.isa = "reference";
   Session reference(plan, session);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -42,6 +43,15 @@ class Check(CommandTest):
         damaged = bytearray(self.plan.read_bytes())
         damaged[-1] ^= 1
         self.refused(1, ["SHA-256"], "check", self.file("damaged.qplan", bytes(damaged)), "--against", "isas")
+
+    def test_the_memory_is_that_of_a_session_with_these_threads(self):
+        plan, needs = self.folder / "checked.qplan", []
+        self.succeed("pack", DIGITS, "-o", plan, "--self-check", "1")
+        for threads in "14":
+            measured = self.succeed("bench", plan, "--runs", "1", "--threads", threads)
+            needs.append(re.search(r", [\d,]+ bytes of memory", measured)[0])
+            self.assertIn(needs[-1], self.succeed("check", plan, "--self", "--threads", threads))
+        self.assertNotEqual(*needs)
 
     def test_a_path_that_is_not_utf8_is_in_the_json(self):
         path = self.folder / os.fsdecode(b"\xff.qplan")
