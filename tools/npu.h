@@ -112,7 +112,7 @@ class NpuDevices {
 // ---- what ran where ----
 std::vector<qplan_region_info> region_infos(const qplan_session* session);
 std::vector<qplan_device_info> device_infos(const qplan_session* session);
-// "npu: 3 of 3 regions on 'vta' (vta-sim), 12.3 M cycles, 2 copies (150.5 kB)" and a line for each reason why
+// "npu: 3 of 3 regions on 'vta' (sim), 12.3 M cycles, 2 copies (150.5 kB)" and a line for each reason why
 // something did not run there; "" where the plan has no regions.
 // verifies: the CPU ran each region after its device, which counts as its runs too.
 std::string npu_text(const qplan_session* session, bool verifies);

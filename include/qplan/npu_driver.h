@@ -383,7 +383,7 @@ enum {
 typedef struct qplan_npu_driver {
   uint32_t struct_size;
   uint32_t abi;     /* QPLAN_NPU_ABI of the driver */
-  const char* name; /* "vta-sim": for logs, and for `--driver` */
+  const char* name; /* "sim": for logs, and for `--driver` */
 
   /* -- device -- */
   qplan_npu_status (*enumerate)(const qplan_device_hooks* hooks, uint32_t* count);

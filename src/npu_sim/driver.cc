@@ -68,11 +68,11 @@ qplan_npu_status sim_open(const qplan_device_hooks* hooks, uint32_t index, const
     OpenText opened;
     std::string error;
     if (!read_open_text(text == nullptr ? "" : text, &opened, &error)) {
-      give_reason(why, "vta-sim: " + error);
+      give_reason(why, "sim: " + error);
       return QPLAN_NPU_E_ARGUMENT;
     }
     if (index >= kNumDevices || find_fault(opened.options.faults, FaultPlace::kOpen, 0) != nullptr) {
-      give_reason(why, "vta-sim: there is no device " + std::to_string(index), kNumDevices, index);
+      give_reason(why, "sim: there is no device " + std::to_string(index), kNumDevices, index);
       return QPLAN_NPU_E_ABSENT;
     }
     *handle = Devices::all().add(make_device(hooks, std::move(opened)));
@@ -185,7 +185,7 @@ qplan_npu_status sim_load(qplan_npu_device handle, uint32_t format, const void* 
       for (uint32_t b = 0; b < 4; ++b) text += static_cast<char>(fourcc >> (8 * b) & 0xff);
       return text;
     };
-    give_reason(why, "vta-sim: takes blobs of format '" + name(takes) + "' only", takes, format);
+    give_reason(why, "sim: takes blobs of format '" + name(takes) + "' only", takes, format);
     return QPLAN_NPU_E_UNSUPPORTED;
   });
 }
@@ -240,7 +240,7 @@ qplan_npu_status sim_counters(qplan_npu_device handle, const uint32_t* ids, uint
 
 constexpr qplan_npu_driver kDriver = {sizeof(qplan_npu_driver),
                                       QPLAN_NPU_ABI,
-                                      "vta-sim",
+                                      "sim",
                                       sim_enumerate,
                                       sim_open,
                                       sim_close,

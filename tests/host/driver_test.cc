@@ -56,7 +56,7 @@ TEST(HostDriver, ADeviceOfALibraryOpensAndCloses) {
   void* handle = nullptr;
   qplan_error error = empty_error();
   ASSERT_EQ(qplan_host_driver_load(library("sim").c_str(), &driver, &handle, &error), QPLAN_OK) << error.text;
-  EXPECT_STREQ(driver->name, "vta-sim");
+  EXPECT_STREQ(driver->name, "sim");
   qplan_host_device device = {};
   device.struct_size = sizeof(device);
   ASSERT_EQ(qplan_host_device_open(driver, 0, "sram=quarter", nullptr, &device, &error), QPLAN_OK)
@@ -81,7 +81,7 @@ TEST(HostDriver, WhatKeepsADeviceFromOpeningIsTold) {
   EXPECT_EQ(qplan_host_device_open(driver, 7, nullptr, nullptr, &device, &error), QPLAN_DRIVER_MISSING);
   EXPECT_EQ(device.status, QPLAN_NPU_E_ABSENT);
   EXPECT_EQ(device.driver, nullptr);
-  EXPECT_TRUE(has(error.text, "'vta-sim'") && has(error.text, "no device 7")) << error.text;
+  EXPECT_TRUE(has(error.text, "'sim'") && has(error.text, "no device 7")) << error.text;
   EXPECT_EQ(qplan_host_device_open(driver, 0, "colour=red", nullptr, &device, &error),
             QPLAN_INVALID_ARGUMENT);
   EXPECT_EQ(device.status, QPLAN_NPU_E_ARGUMENT);

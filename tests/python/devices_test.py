@@ -32,7 +32,7 @@ class Devices(unittest.TestCase):
                     self.assertEqual((region["device_runs"], region["cpu_runs"]), (10, 0))
                     self.assertGreater(region["last_cycles"], 0)
                 (info,) = session.devices
-                self.assertEqual((info["driver"], info["state"]), ("vta-sim", "present"))
+                self.assertEqual((info["driver"], info["state"]), ("sim", "present"))
                 self.assertEqual(info["jobs"], 10 * len(session.regions))
 
     def test_latency_keeps_so_small_a_network_on_the_cpu(self):

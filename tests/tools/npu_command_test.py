@@ -55,14 +55,14 @@ class RunOnDevices(NpuTest):
     def test_the_simulator_runs_the_regions_with_the_oracles_bytes(self):
         for digit in range(10):
             npu = self.run_digit(digit)["npu"]
-            self.assertEqual([device["driver"] for device in npu["devices"]], ["vta-sim"])
+            self.assertEqual([device["driver"] for device in npu["devices"]], ["sim"])
             self.assertGreater(len(npu["regions"]), 0)
             for region in npu["regions"]:
                 self.assertEqual((region["device_runs"], region["cpu_runs"], region["failures"]), (1, 0, 0))
 
     def test_tells_where_regions_ran(self):
         text = self.succeed("run", self.npu_plan, "--input", self.digit_input(3), "--top", "1")
-        self.assertRegex(text, r"(?m)^npu: (\d+) of \1 regions? on 'vta' \(vta-sim\), [\d.]+ \w* ?cycles, \d+ cop")
+        self.assertRegex(text, r"(?m)^npu: (\d+) of \1 regions? on 'vta' \(sim\), [\d.]+ \w* ?cycles, \d+ cop")
 
     def test_no_driver_runs_on_the_cpu_and_says_so(self):
         for region in self.run_digit(1, "--driver", "none")["npu"]["regions"]:
@@ -163,7 +163,7 @@ class RunOnDevices(NpuTest):
     def test_libraries(self):
         for options in ("", ",explore=2"):
             out, err = self.run_loud(8, "--driver", f"{driver('sim')}{options}", "--on-npu-failure", "fail", "--json")
-            self.assertEqual(json.loads(out)["npu"]["devices"][0]["driver"], "vta-sim")
+            self.assertEqual(json.loads(out)["npu"]["devices"][0]["driver"], "sim")
             self.assertRegex(err, r"^qplan: npu: .*: refused the options 'sram=default,mul=on' of the plan's target 'vta'")
             self.assertEqual(len(err.splitlines()), 1)
         given = ("run", self.npu_plan, "--input", self.digit_input(0), "--driver")
@@ -182,7 +182,7 @@ class RunOnDevices(NpuTest):
         steps = self.succeed_json("inspect", self.npu_plan, "--json")["steps"]
         self.assertEqual(len(report["steps"]), len(steps))
         self.assertIn("npu: ", self.succeed("bench", self.npu_plan, "--runs", "1", "--per-step"))
-        self.assertRegex(self.succeed("check", self.npu_plan), r"^OK: .* \d+ regions? loaded \(vta-sim\)")
+        self.assertRegex(self.succeed("check", self.npu_plan), r"^OK: .* \d+ regions? loaded \(sim\)")
         self.assertRegex(self.succeed("check", self.npu_plan, "--driver", "none"), r"^OK: (?!.*loaded)")
         result = run("check", self.npu_plan, "--driver", "sim,sram=quarter")
         self.assertEqual(result.returncode, 1)
@@ -345,7 +345,8 @@ class Records(NpuTest):
         plan = self.folder / "ethosu.qplan"
         self.assertEqual(run("pack", DIGITS, "-o", plan, "--target", "ethos-u55-128, cpu", "--no-cost-gate").returncode, 0)
         own, others = self.folder / "own", self.folder / "others"
-        self.run_digit(3, "--npu-record", own, plan=plan)
+        devices = self.run_digit(3, "--npu-record", own, plan=plan)["npu"]["devices"]
+        self.assertEqual([device["driver"] for device in devices], ["sim"])
         result = run("run", plan, "--input", self.digit_input(3), "--npu-record", others, "--driver",
                      f"{library},device=ethos-u55-128")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -521,7 +522,7 @@ class Listings(NpuTest):
 
     def test_info(self):
         text = self.succeed("npu", "info")
-        self.assertRegex(text, r"(?m)^driver +vta-sim$")
+        self.assertRegex(text, r"(?m)^driver +sim$")
         self.assertRegex(text, r"(?m)^blob_formats +VTA1$")
         default = self.succeed_json("npu", "info", "--json")
         quarter = self.succeed_json("npu", "info", "--json", "--driver", "sim,sram=quarter")
@@ -534,7 +535,7 @@ class Listings(NpuTest):
 
     @needs_drivers
     def test_info_of_a_library(self):
-        self.assertEqual(self.succeed_json("npu", "info", "--driver", driver("sim"), "--json")["driver"], "vta-sim")
+        self.assertEqual(self.succeed_json("npu", "info", "--driver", driver("sim"), "--json")["driver"], "sim")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ TEST(SimDriver, ServesItsMajorOnly) {
   EXPECT_NE(qplan_npu_sim_driver(QPLAN_NPU_ABI + 1), nullptr);
   EXPECT_EQ(qplan_npu_sim_driver(QPLAN_NPU_ABI + 0x10000), nullptr);
   EXPECT_EQ(driver().struct_size, sizeof(qplan_npu_driver));
-  EXPECT_STREQ(driver().name, "vta-sim");
+  EXPECT_STREQ(driver().name, "sim");
 }
 
 TEST(SimDriver, StatusClasses) {
@@ -75,7 +75,7 @@ TEST(SimDriver, OptionsAreChecked) {
   qplan_npu_device device = 0;
   qplan_npu_reason why = {};
   EXPECT_EQ(driver().open(nullptr, 0, "sram=half", &device, &why), QPLAN_NPU_E_ARGUMENT);
-  EXPECT_STREQ(why.text, "vta-sim: options: 'sram=half': value out of range");
+  EXPECT_STREQ(why.text, "sim: options: 'sram=half': value out of range");
   EXPECT_EQ(driver().open(nullptr, 0, "speed=9", &device, &why), QPLAN_NPU_E_ARGUMENT);
   EXPECT_NE(std::string(why.text).find("unknown 'speed'; known are sram, multiply"), std::string::npos)
       << why.text;

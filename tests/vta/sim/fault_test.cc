@@ -125,7 +125,7 @@ TEST(SimFaults, AbsentDevice) {
   qplan_npu_device device = 0;
   qplan_npu_reason why = {};
   EXPECT_EQ(driver().open(nullptr, 0, "faults=at=open:0 kind=absent", &device, &why), QPLAN_NPU_E_ABSENT);
-  EXPECT_STREQ(why.text, "vta-sim: there is no device 0");
+  EXPECT_STREQ(why.text, "sim: there is no device 0");
 }
 
 TEST(SimFaults, AllocationFailure) {
