@@ -127,7 +127,8 @@ typedef struct qplan_plan_info {
  * has. */
 QPLAN_API qplan_status qplan_plan_get_info(const qplan_plan* plan, qplan_plan_info* info);
 
-/* function: an entry point of the plan, NULL for "main". */
+/* function: an entry point of the plan, NULL for "main". QPLAN_NOT_FOUND: the plan has no such function;
+ * QPLAN_INVALID_ARGUMENT: it has no input or output `index`. */
 QPLAN_API uint32_t qplan_plan_io_count(const qplan_plan* plan, const char* function, int direction);
 QPLAN_API qplan_status qplan_plan_io_info(const qplan_plan* plan, const char* function, int direction,
                                           uint32_t index, qplan_tensor_info* info);
@@ -326,6 +327,7 @@ QPLAN_API qplan_status qplan_session_init(const qplan_plan* plan, const qplan_se
  * closed. QPLAN_INVALID_ARGUMENT: there is no such session. */
 QPLAN_API qplan_status qplan_session_deinit(qplan_session* session);
 
+/* Inputs and outputs by index: QPLAN_INVALID_ARGUMENT where the function has no such one. */
 /* A DLTensor over the session's own buffer (or the bound one): zero copy. Shape points into the plan. */
 QPLAN_API qplan_status qplan_session_view(qplan_session* session, int direction, uint32_t index,
                                           DLTensor* view);
@@ -377,7 +379,7 @@ typedef struct qplan_session_info {
   uint64_t work;         /* of one invoke at most, as qplan_plan_work counts it; CPU steps of regions count */
 } qplan_session_info;
 QPLAN_API qplan_status qplan_session_get_info(const qplan_session* session, qplan_session_info* info);
-/* Describes step `index` of the session's function as events do. */
+/* Describes step `index` of the session's function as events do. QPLAN_INVALID_ARGUMENT beyond the last. */
 QPLAN_API qplan_status qplan_session_step_info(const qplan_session* session, uint32_t index,
                                                qplan_event* event);
 
