@@ -15,7 +15,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Files of the product that an addition may touch.
-LIMITS = {"operator": 12, "instruction-set": 8, "rewrite": 3, "npu-constraint": 1}
+LIMITS = {"operator": 14, "instruction-set": 8, "rewrite": 3, "npu-constraint": 1}
 TESTS = ("tests/", "benchmarks/", ".ci/")
 DOCS = ("docs/", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 

@@ -16,7 +16,7 @@ import types
 HEAD = """# Python reference
 
 Every public name of the package, from its docstrings. [python.md](python.md) explains how they work together.
-This page is generated: `QPLAN_UPDATE_DOCS=1 ctest -R docs/python_reference` writes it anew.
+This page is generated: `QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R docs/python_reference` writes it anew.
 """
 MODULES = [
     ("qplan", "the package"),

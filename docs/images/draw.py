@@ -4,7 +4,7 @@
 usage: draw.py COMMAND OUTPUT      COMMAND: the built qplan, which packs the digits model; OUTPUT: a directory
 
 The last two show a real plan of the digits model. The same command gives the same bytes; the test docs/pictures
-compares them with the files here, and QPLAN_UPDATE_DOCS=1 ctest -R docs/pictures writes them anew.
+compares them with the files here, and QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R docs/pictures writes them anew.
 """
 
 import json

@@ -25,7 +25,7 @@ class Pictures(unittest.TestCase):
                 svg = (pathlib.Path(folder) / name).read_text(encoding="utf-8")
                 if os.environ.get("QPLAN_UPDATE_DOCS"):
                     (IMAGES / name).write_text(svg, encoding="utf-8")
-                self.assertEqual(svg, (IMAGES / name).read_text(encoding="utf-8"), "QPLAN_UPDATE_DOCS=1 draws it anew")
+                self.assertEqual(svg, (IMAGES / name).read_text(encoding="utf-8"), "QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R docs/pictures draws it anew")
                 self.assertTrue(xml.etree.ElementTree.fromstring(svg).tag.endswith("svg"))
 
     def test_pages_show_them(self):

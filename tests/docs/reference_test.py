@@ -31,7 +31,7 @@ class PythonReference(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         if os.environ.get("QPLAN_UPDATE_DOCS"):
             PAGE.write_text(result.stdout, encoding="utf-8")
-        self.assertEqual(result.stdout, PAGE.read_text(encoding="utf-8"), "QPLAN_UPDATE_DOCS=1 writes the page anew")
+        self.assertEqual(result.stdout, PAGE.read_text(encoding="utf-8"), "QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R docs/python_reference writes the page anew")
 
     def test_members_of_base_classes_are_on_the_page(self):
         page = PAGE.read_text(encoding="utf-8")

@@ -67,8 +67,8 @@ class CountAdditions(unittest.TestCase):
 
     def test_a_tree_without_history_compares_the_page_with_the_limits(self):
         shutil.rmtree(os.path.join(self.root, ".git"))
-        self.assertEqual(self.check("| operator | 12 | 12 (400) | 0 (0) | 0 (0) |\n")[0], 0)
-        self.assertEqual(self.check("| operator | 12 | 13 (400) | 0 (0) | 0 (0) |\n")[0], 1)
+        self.assertEqual(self.check("| operator | 14 | 14 (400) | 0 (0) | 0 (0) |\n")[0], 0)
+        self.assertEqual(self.check("| operator | 14 | 15 (400) | 0 (0) | 0 (0) |\n")[0], 1)
 
 
 if __name__ == "__main__":

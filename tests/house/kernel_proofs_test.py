@@ -52,7 +52,8 @@ def has_vector_variants(family):
 
 class KernelProofs(unittest.TestCase):
     def test_every_family_has_a_row(self):
-        self.assertEqual([row[0] for row in ROWS], list(FAMILIES))
+        self.assertEqual([row[0] for row in ROWS], list(FAMILIES),
+                         "tests/kernels/README.md has a row for each family of format/kernels.def, in the same order")
         self.assertEqual({len(row) for row in ROWS}, {4})
 
     def expect_proof(self, family, proof):
@@ -88,7 +89,7 @@ class KernelProofs(unittest.TestCase):
     def test_the_fuzz_seed_has_a_step_of_each(self):
         text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/fuzz").glob("*.h"))
         missing = {family for family in FAMILIES if not re.search(rf"\bk_{family}\b", text)}
-        self.assertEqual(missing, WITHOUT_SEED)
+        self.assertEqual(missing, WITHOUT_SEED, "tests/fuzz/all_kernels_plan.h has a step of each family")
 
 
 if __name__ == "__main__":

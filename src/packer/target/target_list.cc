@@ -296,7 +296,7 @@ constexpr std::string_view kHead =
     R"(# What runs where
 
 Written from the targets' tables by `supported_ops_page()` and compared with them by a test
-(`QPLAN_UPDATE_DOCS=1 ctest -R SupportedOps` writes it again). `qplan explain MODEL --target …` says for each operator of a model which of these
+(`QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R SupportedOps` writes it again). `qplan explain MODEL --target …` says for each operator of a model which of these
 conditions it meets, with the numbers.
 
 A target is tried by priority (NPUs 500, the CPU 50, `priority=` overrides), its patterns in the order below; the first one whose

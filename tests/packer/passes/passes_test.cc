@@ -1,5 +1,8 @@
 // The table of passes, and properties that hold for all of them.
+#include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "src/packer/op/op_def.h"
 #include "tests/packer/passes/pass_test_support.h"
@@ -14,6 +17,38 @@ TEST(Passes, HaveNamesOfTheirOwnAndAreFoundByThem) {
     EXPECT_EQ(passes::find_pass(pass.name), &pass);
   }
   EXPECT_EQ(passes::find_pass("nonsense"), nullptr);
+}
+
+// pass -> its rows, of the page's table, which names a pass of several lines in the first one.
+std::map<std::string, std::set<std::string>> documented_rewrites() {
+  std::map<std::string, std::set<std::string>> passes;
+  std::ifstream page("src/packer/passes/README.md");
+  std::string line, pass;
+  while (std::getline(page, line) && !line.starts_with("| pass |")) {
+  }
+  while (std::getline(page, line) && line.starts_with("|")) {
+    std::istringstream cells(line.substr(2));
+    std::string first, names, name;
+    std::getline(cells, first, '|');
+    std::getline(cells, names, '|');
+    if (first.starts_with("`")) pass = first.substr(1, first.rfind('`') - 1);
+    std::istringstream quoted(names);
+    while (std::getline(quoted, name, '`') && std::getline(quoted, name, '`')) passes[pass].insert(name);
+  }
+  return passes;
+}
+
+TEST(Passes, ThePageNamesEveryRewrite) {
+  std::map<std::string, std::set<std::string>> page = documented_rewrites();
+  for (const passes::Pass& pass : passes::all_passes()) {
+    std::set<std::string> rows;
+    if (pass.rewrites != nullptr)
+      for (const pattern::Rewrite& rewrite : pass.rewrites()) rows.insert(rewrite.name);
+    EXPECT_EQ(page[pass.name], rows) << "src/packer/passes/README.md: the rows of " << pass.name;
+    page.erase(pass.name);
+  }
+  for (const auto& [name, rows] : page)
+    ADD_FAILURE() << "src/packer/passes/README.md has '" << name << "', which is no pass";
 }
 
 TEST(Passes, LogWhatTheyDoWithThePlace) {

@@ -29,9 +29,17 @@ TEST(BenchmarkOperators, HaveAStepOfEveryFamily) {
   for (uint32_t i = 0; i < reader.view().num_steps(); ++i) found.insert(reader.view().step(i).kernel());
   // Cascades are those of models, and operators of the application are its own.
   for (const uint16_t family : {kKernel_chain, kKernel_custom}) found.insert(family);
-#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) EXPECT_TRUE(found.contains(id)) << #name;
+  struct Family {
+    uint16_t id;
+    const char* name;
+  };
+  const Family families[] = {
+#define QPLAN_KERNEL(id, name, descriptor, params, args_bytes) {id, #name},
 #include "format/kernels.def"
 #undef QPLAN_KERNEL
+  };
+  for (const Family& family : families)
+    EXPECT_TRUE(found.contains(family.id)) << path << " has no step of " << family.name << ": add one";
 }
 
 }  // namespace

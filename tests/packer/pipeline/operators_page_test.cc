@@ -127,9 +127,9 @@ std::string page() {
       "# Operators\n\n"
       "Which operators of each format are read, and what runs them. Written by the test `OperatorsPage` from "
       "the\n"
-      "importers' tables and from plans of one example for each dtype (`QPLAN_UPDATE_DOCS=1 ctest -R "
-      "OperatorsPage`\n"
-      "writes it again). [supported_ops.md](supported_ops.md) has the conditions of each target.\n\n"
+      "importers' tables and from plans of one example for each dtype\n"
+      "(`QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R OperatorsPage` writes it again).\n"
+      "[supported_ops.md](supported_ops.md) has the conditions of each target.\n\n"
       "## Names\n\nOperators of one row are the same operator of the [IR](glossary.md#ir), whose names are "
       "those of Relay.\nThe names of PyTorch are those of its schema, for both of its archives: "
       "`aten::conv2d` is "
@@ -203,10 +203,11 @@ std::set<std::string> relay_names() {
 }
 
 TEST(OperatorsPage, HasEveryOperatorThatIsRead) {
-  EXPECT_EQ(listed(&Row::tflite), tflite_names());
-  EXPECT_EQ(listed(&Row::onnx), onnx_names());
-  EXPECT_EQ(listed(&Row::pytorch), pytorch_names());
-  EXPECT_EQ(listed(&Row::relay), relay_names());
+  const char* const kWhere = "operators_page_rows.h names each in a row, with an example of what is new";
+  EXPECT_EQ(listed(&Row::tflite), tflite_names()) << kWhere;
+  EXPECT_EQ(listed(&Row::onnx), onnx_names()) << kWhere;
+  EXPECT_EQ(listed(&Row::pytorch), pytorch_names()) << kWhere;
+  EXPECT_EQ(listed(&Row::relay), relay_names()) << kWhere;
 }
 
 TEST(OperatorsPage, EveryExampleRuns) {
@@ -228,7 +229,8 @@ TEST(OperatorsPage, IsWhatTheTablesAndPlansSay) {
     std::ofstream("docs/operators.md", std::ios::binary) << expected;
   std::ifstream file("docs/operators.md", std::ios::binary);
   const std::string found((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_EQ(found, expected) << "QPLAN_UPDATE_DOCS=1 writes docs/operators.md again";
+  EXPECT_EQ(found, expected)
+      << "QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R OperatorsPage writes docs/operators.md again";
 }
 
 // Texts of the tests that run models: an operator that none of them names is not tested.
@@ -259,15 +261,17 @@ bool has_word(const std::string& text, const std::string& word) {
 
 TEST(OperatorsPage, ATestNamesEveryOperator) {
   const std::string text = test_texts();
-  for (const std::string& name : tflite_names()) EXPECT_TRUE(has_word(text, name)) << "TFLite " << name;
+  const std::string missing = " is in no test: import a model with it (tests/packer/import/, tests/models/)";
+  for (const std::string& name : tflite_names())
+    EXPECT_TRUE(has_word(text, name)) << "TFLite " << name << missing;
   for (std::string name : onnx_names()) {
     name = name.substr(name.rfind('.') + 1);
-    EXPECT_TRUE(has_word(text, name)) << "ONNX " << name;
+    EXPECT_TRUE(has_word(text, name)) << "ONNX " << name << missing;
   }
   for (std::string name : pytorch_names()) {
     name = name.substr(name.rfind(':') + 1);
     if (name.ends_with("_") && !name.starts_with("_")) name.pop_back();  // in place: the same function
-    EXPECT_TRUE(has_word(text, name)) << "PyTorch " << name;
+    EXPECT_TRUE(has_word(text, name)) << "PyTorch " << name << missing;
   }
 }
 

@@ -231,8 +231,8 @@ TEST(RandomOperators, MeanTheSameOnEveryKernel) {
       EXPECT_NE(report.operators.contains(op->name), reason != kNotDrawn.end())
           << op->name
           << (reason != kNotDrawn.end() ? " is drawn after all, and is in kNotDrawn"
-                                        : " is not drawn: give random_operators.h a step with it, "
-                                          "recurrent_interpreter.h its meaning");
+                                        : " is not drawn: give random_operators.h a step with it and "
+                                          "operator_interpreter.h its meaning, or kNotDrawn a reason");
     }
     return;
   }

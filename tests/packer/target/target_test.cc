@@ -219,7 +219,8 @@ TEST(SupportedOps, ThePageIsWhatTheTablesSay) {
   }
   std::ifstream file("docs/supported_ops.md", std::ios::binary);
   const std::string found((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_EQ(found, page) << "QPLAN_UPDATE_DOCS=1 writes docs/supported_ops.md again";
+  EXPECT_EQ(found, page)
+      << "QPLAN_UPDATE_DOCS=1 bash tests/run.sh -R SupportedOps writes docs/supported_ops.md again";
 }
 
 }  // namespace
