@@ -48,7 +48,7 @@ compare() {
     elif [[ $digest != "$first_digest" ]]; then
       # Biases may be 1 apart: then the texts differ and the bodies are one all the same.
       options=()
-      [[ $first$model != *.pt* ]] || options=("${shape[@]}")
+      [[ $first != *.pt && $model != *.pt ]] || options=("${shape[@]}")
       "$qplan" import "$first" --diff "$model" "${options[@]}" 2>&1 | sed 's/^/    /' || status=1
     fi
   done

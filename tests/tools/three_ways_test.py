@@ -210,6 +210,15 @@ def @main(%x: Tensor[(1, 4), uint8]) { %0 = clip(%x, a_min=0f, a_max=100f); @f(%
         result = self.script(self.forms[0], self.file("no_model.relay", b"nothing"))
         self.assertEqual(result.returncode, 2, result.stdout)
 
+    def test_folders_may_have_any_name(self):
+        folder = self.folder / "a.ptd"
+        folder.mkdir()
+        models = [folder / name for name in ("one.relay", "two.relay")]
+        models[0].write_text(INTEGERS)
+        models[1].write_text(INTEGERS.replace("[16, -8]", "[17, -8]"))
+        result = self.script("--input-shape", "image=1x1x16x16", *models)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+
     def test_the_sample_says_in_what_a_pytorch_model_differs(self):
         digits = REPOSITORY / "samples" / "models" / "digits.pt"
         for models in ((digits, self.forms[0]), (self.forms[0], digits)):

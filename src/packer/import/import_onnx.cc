@@ -1,9 +1,12 @@
 // Imports an ONNX model node by node; says first what a model that cannot be imported was made for.
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
@@ -210,7 +213,11 @@ class NodeImporter {
  public:
   // found: where every operator is noted; null: nowhere.
   NodeImporter(Graph& graph, Opsets opsets, UnsupportedList* unsupported, std::vector<SourceOperator>* found)
-      : graph_(graph), opsets_(std::move(opsets)), unsupported_(unsupported), found_(found) {}
+      : graph_(graph), opsets_(std::move(opsets)), unsupported_(unsupported), found_(found) {
+    for (const Function& function : graph.model().functions)
+      functions_.emplace(std::pair<std::string_view, std::string_view>(function.domain, function.name),
+                         &function);
+  }
 
   void import_nodes(const std::vector<NodeInfo>& nodes) {
     for (size_t i = 0; i < nodes.size(); ++i) import_node(nodes[i], i);
@@ -226,17 +233,16 @@ class NodeImporter {
   Opsets opsets_;
   UnsupportedList* unsupported_;
   std::vector<SourceOperator>* found_;
+  std::multimap<std::pair<std::string_view, std::string_view>, const Function*>
+      functions_;                       // by domain and name
   std::vector<const Function*> calls_;  // that are being imported
 };
 
 const Function* NodeImporter::function_of(const NodeInfo& node) const {
-  const Function* found = nullptr;
-  for (const Function& function : graph_.model().functions) {
-    if (function.domain != node.domain || function.name != node.op_type) continue;
-    if (found != nullptr) throw Unsupported{"several functions of this name (overloads)"};
-    found = &function;
-  }
-  return found;
+  const auto [found, end] = functions_.equal_range({node.domain, node.op_type});
+  if (found == end) return nullptr;
+  if (std::next(found) != end) throw Unsupported{"several functions of this name (overloads)"};
+  return found->second;
 }
 
 void NodeImporter::import_call(const OpContext& context, const Function& function, const NodeInfo& node) {

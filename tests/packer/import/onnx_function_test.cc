@@ -81,6 +81,31 @@ TEST(OnnxFunction, AttributesComeFromTheCallOrTheDefault) {
             kList + "my.F with attribute 'other', which the function does not have ('y')");
 }
 
+// Tensors of defaults live as long as the model, whatever message they came in.
+TEST(OnnxFunction, ADefaultMayBeATensor) {
+  std::vector<float> values(300);
+  Message typed = tensor_header("", kFloat, {300});
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i);
+    typed.real(4, values[i]);
+  }
+  for (const Message& value : {tensor<float>("", kFloat, {300}, values), typed}) {
+    Function constant{"F", {"a"}, {"b"}, {}};
+    constant.nodes = {node_message("Constant", {}, {"c"}, {attr_reference("value", 4, "c")}),
+                      node_message("Add", {"a", "c"}, {"b"})};
+    constant.defaults = {attr_tensor("c", value)};
+    OnnxBuilder b;
+    b.import_opset("my", 1)
+        .input("x", kFloat, {300})
+        .node("F", {"x"}, {"y"}, {}, "my")
+        .output("y", kFloat, {300});
+    const ir::Module module = import_builder(b.function(message_of(constant)));
+    const ir::ConstantRef found = module.main().value(module.main().nodes()[0].operands[1]).constant;
+    ASSERT_NE(found, nullptr);
+    EXPECT_TRUE(std::ranges::equal(found->as<float>(), values));
+  }
+}
+
 TEST(OnnxFunction, SubgraphsReadTheFunctionsValuesAndAttributes) {
   Message branch =
       Message().message(1, node_message("LeakyRelu", {"a"}, {"c"}, {attr_reference("alpha", 1, "slope")}));
@@ -154,7 +179,22 @@ TEST(OnnxFunction, CallsThatMultiplyAreRefused) {
     }
     functions.push_back(function);
   }
-  EXPECT_NE(refusal(calling(functions)).find("takes too long"), std::string::npos);
+  EXPECT_NE(refusal(calling(functions)).find("take too long"), std::string::npos);
+  // Inputs that a call lacks are looked at, too.
+  std::vector<Function> wide;
+  const Names many(20000, "");
+  for (int i = 0; i < 18; ++i) {
+    Names inputs = i == 0 ? Names{"a"} : Names{};
+    for (int k = 0; i > 0 && k < 20000; ++k) inputs.push_back("a" + std::to_string(k));
+    Names given = many;
+    given[0] = i == 0 ? "a" : "a0";
+    const std::string next = "F" + std::to_string(i + 1);
+    wide.push_back({i == 0 ? "F" : "F" + std::to_string(i), inputs, {"b"}, {}});
+    wide.back().nodes = i == 17 ? std::vector<Message>{node_message("Relu", {given[0]}, {"b"})}
+                                : std::vector<Message>{node_message(next, given, {"t"}, {}, "my"),
+                                                       node_message(next, given, {"b"}, {}, "my")};
+  }
+  EXPECT_NE(refusal(calling(wide)).find("take too long"), std::string::npos);
   std::vector<Function> chain;
   for (int i = 0; i < 100; ++i) {
     chain.push_back({i == 0 ? "F" : "F" + std::to_string(i),

@@ -46,6 +46,16 @@ TEST(OnnxQuantize, Uint16IsComputedAsInt16) {
       "%1 = add(%x, %0);\n%1\n");
 }
 
+TEST(OnnxQuantize, AnInt32NumberIsDequantizedToo) {
+  OnnxBuilder b;
+  b.input("x", kInt32, {})
+      .scale("s", 0.5f)
+      .node("DequantizeLinear", {"x", "s"}, {"y"})
+      .output("y", kFloat, {});
+  EXPECT_EQ(import_body(b),
+            "%0 = subtract(%x, 0);\n%1 = cast(%0, dtype=\"float32\");\n%2 = multiply(%1, 0.5f);\n%2\n");
+}
+
 // The accumulators of ConvInteger.
 TEST(OnnxQuantize, Int32IsDequantizedByArithmetic) {
   OnnxBuilder b;
@@ -54,8 +64,7 @@ TEST(OnnxQuantize, Int32IsDequantizedByArithmetic) {
       .node("DequantizeLinear", {"x", "s"}, {"y"})
       .output("y", kFloat, {2, 3});
   EXPECT_EQ(import_body(b),
-            "%0 = subtract(%x, 0);\n%1 = cast(%0, dtype=\"float32\");\n%2 = multiply(%1, const(Tensor[(1), "
-            "float32], [0.5]));\n%2\n");
+            "%0 = subtract(%x, 0);\n%1 = cast(%0, dtype=\"float32\");\n%2 = multiply(%1, 0.5f);\n%2\n");
 }
 
 TEST(OnnxQuantize, WithoutAZeroPointIsUint8) {

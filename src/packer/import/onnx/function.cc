@@ -11,6 +11,10 @@
 namespace qplan::onnx {
 namespace {
 
+// A few calls could ask for any number of names, nodes and attributes: roughly what each of them takes.
+constexpr uint64_t kNodeBytes = 4096;
+constexpr uint64_t kNameBytes = 64;
+
 // The nodes of a function for one call.
 class Body {
  public:
@@ -28,17 +32,14 @@ class Body {
   }
 
  private:
-  // A few calls could ask for any number of long names, nodes and attributes.
   static constexpr size_t kMaxPrefix = 200;
-  static constexpr uint64_t kNodeBytes = 1024;
 
   NodeInfo copy(const NodeInfo& node) {
+    graph_.charge_work(work_of(node));
     NodeInfo result = node;
     result.attributes.clear();
-    uint64_t bytes = kNodeBytes + node.name.size();
     result.name = prefix_ + (!node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0]);
     for (std::string& input : result.inputs) {
-      bytes += input.size();
       if (absent_.contains(input)) input.clear();
     }
     for (const Attribute& attribute : node.attributes) {
@@ -47,12 +48,26 @@ class Body {
       result.attributes.push_back(*given);
       Attribute& copied = result.attributes.back();
       copied.name = attribute.name;
-      bytes += copied.s.size() + 4 * copied.floats.size() + 8 * copied.ints.size() +
-               sizeof(std::string) * copied.strings.size();
       if (copied.graph != nullptr && given == &attribute) copied.graph = copy(*copied.graph);
     }
-    graph_.charge_work(bytes);
     return result;
+  }
+
+  // The bytes that a copy takes, and those that a search for what its references stand for reads.
+  uint64_t work_of(const NodeInfo& node) const {
+    uint64_t bytes = kNodeBytes + node.name.size();
+    for (const auto* names : {&node.inputs, &node.outputs})
+      for (const std::string& name : *names) bytes += kNameBytes + name.size();
+    for (const Attribute& attribute : node.attributes) {
+      const bool is_reference = !attribute.reference.empty();
+      if (is_reference) bytes += kNameBytes * (call_.attributes.size() + function_.defaults.size());
+      const Attribute* given = is_reference ? find(attribute.reference) : &attribute;
+      if (given == nullptr) continue;
+      bytes += kNodeBytes + given->s.size() + sizeof(float) * given->floats.size() +
+               sizeof(int64_t) * given->ints.size();
+      for (const std::string& text : given->strings) bytes += kNameBytes + text.size();
+    }
+    return bytes;
   }
 
   std::shared_ptr<const Subgraph> copy(const Subgraph& graph) {
@@ -81,6 +96,9 @@ class Body {
 
 FunctionCall read_call(Graph& graph, const Function& function, const NodeInfo& node,
                        const std::string& name) {
+  const uint64_t num_attributes = function.attributes.size() + function.defaults.size();
+  graph.charge_work(kNameBytes *
+                    (function.inputs.size() + node.outputs.size() + node.attributes.size() * num_attributes));
   if (node.inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
     invalid(cat("it has ", node.inputs.size(), " inputs and ", node.outputs.size(),
                 " outputs; the function of the model has ", function.inputs.size(), " and ",

@@ -57,7 +57,7 @@ void Graph::charge(uint64_t bytes) {
 void Graph::charge_work(uint64_t bytes) {
   if (!checked_add(work_bytes_, bytes, &work_bytes_) ||
       (work_bytes_ > kWorkBytesAlways && work_bytes_ / kWorkBytesPerFileByte > model_.size_bytes)) {
-    invalid("the model's arithmetic on constants takes too long: more than " +
+    invalid("the model's calls of functions and arithmetic on constants take too long: more than " +
             std::to_string(kWorkBytesAlways >> 20) + " MiB are read and written");
   }
 }

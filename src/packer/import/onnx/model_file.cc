@@ -15,6 +15,7 @@
 #include <bit>
 #include <climits>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <utility>
 
@@ -182,23 +183,42 @@ ValueInfo value_info_of(const ::onnx::ValueInfoProto& proto) {
   return info;
 }
 
-Function function_of(const ::onnx::FunctionProto& proto) {
+// What the tensors of a model point into. A deque's elements stay where they are.
+struct Messages {
+  ::onnx::ModelProto model;
+  std::deque<AttributeProto> defaults;  // of functions, where they are not in the model
+};
+
+// FunctionProto.attribute_proto, which is newer than Debian 12's libonnx: there it is among the unknown
+// fields.
+void read_defaults(const ::onnx::FunctionProto& proto, Messages* messages, Function* function) {
+  constexpr int kAttributeProto = 11;
+  const auto* reflection = proto.GetReflection();
+  if (const auto* field = proto.GetDescriptor()->FindFieldByNumber(kAttributeProto)) {
+    for (int i = 0; i < reflection->FieldSize(proto, field); ++i) {
+      const auto& fallback = reflection->GetRepeatedMessage(proto, field, i);
+      function->defaults.push_back(attribute_of(static_cast<const AttributeProto&>(fallback)));
+    }
+    return;
+  }
+  const auto& unknown = reflection->GetUnknownFields(proto);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() != kAttributeProto || field.type() != field.TYPE_LENGTH_DELIMITED) continue;
+    AttributeProto& fallback = messages->defaults.emplace_back();
+    parse(bytes_of(field.length_delimited()), &fallback, "a function's attribute");
+    function->defaults.push_back(attribute_of(fallback));
+  }
+}
+
+Function function_of(const ::onnx::FunctionProto& proto, Messages* messages) {
   Function function;
   function.domain = domain_of(proto.domain());
   function.name = proto.name();
   function.inputs.assign(proto.input().begin(), proto.input().end());
   function.outputs.assign(proto.output().begin(), proto.output().end());
   function.attributes.assign(proto.attribute().begin(), proto.attribute().end());
-  // attribute_proto is newer than Debian 12's libonnx.
-  constexpr int kAttributeProto = 11;
-  const auto& unknown = proto.GetReflection()->GetUnknownFields(proto);
-  for (int i = 0; i < unknown.field_count(); ++i) {
-    const auto& field = unknown.field(i);
-    if (field.number() != kAttributeProto || field.type() != field.TYPE_LENGTH_DELIMITED) continue;
-    AttributeProto fallback;
-    parse(bytes_of(field.length_delimited()), &fallback, "a function's attribute");
-    function.defaults.push_back(attribute_of(fallback));
-  }
+  read_defaults(proto, messages, &function);
   for (const auto& opset : proto.opset_import()) {
     function.opsets.push_back({domain_of(opset.domain()), opset.version()});
   }
@@ -209,8 +229,9 @@ Function function_of(const ::onnx::FunctionProto& proto) {
 }  // namespace
 
 Model read_model(std::span<const uint8_t> bytes) {
-  auto message = std::make_shared<::onnx::ModelProto>();
-  parse(bytes, message.get(), "an ONNX model");
+  auto messages = std::make_shared<Messages>();
+  ::onnx::ModelProto* const message = &messages->model;
+  parse(bytes, message, "an ONNX model");
   if (!message->has_graph()) invalid("the model has no graph");
   const ::onnx::GraphProto& graph = message->graph();
   Model model;
@@ -224,9 +245,11 @@ Model read_model(std::span<const uint8_t> bytes) {
     model.sparse_initializers.push_back(tensor.values().name());
   }
   for (const auto& node : graph.node()) model.nodes.push_back(node_of(node));
-  for (const auto& function : message->functions()) model.functions.push_back(function_of(function));
+  for (const auto& function : message->functions()) {
+    model.functions.push_back(function_of(function, messages.get()));
+  }
   model.size_bytes = bytes.size();
-  model.message = std::move(message);
+  model.message = std::move(messages);
   return model;
 }
 

@@ -29,12 +29,14 @@ Equation read_equation(const OpContext& op) {
   Equation equation;
   const size_t arrow = text.find("->");
   if (arrow != std::string::npos) equation.result = text.substr(arrow + 2);
-  std::string left = text.substr(0, arrow);
-  for (size_t comma; (comma = left.find(',')) != std::string::npos; left.erase(0, comma + 1))
-    equation.operands.push_back(left.substr(0, comma));
-  equation.operands.push_back(left);
-  if (equation.operands.size() != op.num_inputs())
+  const std::string left = text.substr(0, arrow);
+  if (static_cast<size_t>(std::ranges::count(left, ',')) + 1 != op.num_inputs())
     invalid(cat("attribute 'equation' is ", in_quotes(text), " for ", op.num_inputs(), " operands"));
+  for (size_t begin = 0; equation.operands.size() < op.num_inputs();) {
+    const size_t end = std::min(left.find(',', begin), left.size());
+    equation.operands.push_back(left.substr(begin, end - begin));
+    begin = end + 1;
+  }
   return equation;
 }
 

@@ -150,6 +150,7 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
 }
 
 Value reduced(const OpContext& op, const Value& data, const ir::Ints& axes, bool keepdims, Kind kind) {
+  if (axes.empty() && op.shape(data).empty()) return data;  // a number
   if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
   if (data.is_constant()) return reduce_constant(op, *data.constant, axes, keepdims, kind);
   constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};

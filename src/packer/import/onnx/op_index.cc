@@ -13,10 +13,12 @@
 namespace qplan::onnx {
 namespace {
 
+// Extents of several tensors can come together here, and those beside one of 0 can be any.
 int64_t elements_of(const ir::Shape& shape, size_t begin, size_t end) {
-  int64_t count = 1;
-  for (size_t i = begin; i < end; ++i) count *= shape[i];
-  return count;
+  const std::vector<int64_t> extents(shape.begin() + static_cast<int64_t>(begin),
+                                     shape.begin() + static_cast<int64_t>(end));
+  const int64_t count = check_extents(extents);
+  return std::ranges::find(extents, 0) == extents.end() ? count : 0;
 }
 int64_t elements_of(const ir::Shape& shape) { return elements_of(shape, 0, shape.size()); }
 
@@ -167,6 +169,10 @@ void import_scatter_nd(const OpContext& op) {
   const size_t named = named_axes(of_indices, shape, 0);
   const ir::Ints places =
       rows_named(op, indices_of(op, 1), shape, 0, named, [](int64_t) { return int64_t{0}; });
+  ir::Shape expected(of_indices.begin(), of_indices.end() - 1);
+  expected.insert(expected.end(), shape.begin() + static_cast<int64_t>(named), shape.end());
+  if (op.shape(op.input(2)) != expected)
+    invalid(cat("the updates are ", op.type(op.input(2)), ", expected shape ", to_text(expected)));
   scatter(op, places, elements_of(shape, 0, named));
 }
 
@@ -201,7 +207,10 @@ void import_one_hot(const OpContext& op) {
     invalid(cat("the depth is ", number, ", expected from 1 to ", kMaxPositions));
   if (op.shape(values) != ir::Shape{2}) invalid(cat("the values are ", op.type(values), ", expected two"));
   const auto depth = static_cast<int64_t>(number);
+  // The codes have the indices' dtype, in which a depth beyond it would wrap.
   const ir::DType dtype = op.type(indices).dtype;
+  if (!dtype.is_float() && dtype.bits < 32 && depth - 1 > dtype.max())
+    throw Unsupported{cat("depth ", depth, " for indices of ", dtype)};
   const size_t rank = op.shape(indices).size() + 1;
   const auto axis = static_cast<size_t>(OpContext::axis_of(op.attr_int("axis", -1), rank));
   ir::Shape apart = op.shape(indices), codes(rank - axis, 1);

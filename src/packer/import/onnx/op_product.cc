@@ -526,6 +526,7 @@ void import_qgemm(const OpContext& op) {
   const Value weights = trans_b ? op.input(3) : transposed(op, op.input(3));
   MatmulTail tail;
   tail.alpha = op.attr_float("alpha", 1);
+  if (!(tail.alpha > 0)) throw Unsupported{cat("attribute 'alpha' ", tail.alpha, "; expected more than 0")};
   tail.input = op.per_tensor_qparams(1);
   tail.kernel = op.qparams(4);
   if (op.has_input(6)) {

@@ -123,8 +123,11 @@ namespace {
 // (data - zero point) * scale, in arithmetic on numbers, of data with one of both for each index of the axis.
 Value dequantized_along(const OpContext& op, const Value& data, const QParams& params, int64_t axis) {
   const size_t rank = op.shape(data).size();
-  ir::Shape shape(rank - static_cast<size_t>(OpContext::axis_of(axis, rank)), 1);
-  shape[0] = params.scale->type().num_elements();
+  ir::Shape shape;  // of the parameters
+  if (params.per_axis()) {
+    shape.resize(rank - static_cast<size_t>(OpContext::axis_of(axis, rank)), 1);
+    shape[0] = params.scale->type().num_elements();
+  }
   const Value wide =
       op.type(data).dtype == ir::kInt32 ? data : op.emit("cast", {data}, {{"dtype", std::string("int32")}});
   const Value zero_points = params.zero_point->type().shape.empty() ? Value{params.zero_point}

@@ -171,7 +171,8 @@ Resized resized_shape(const OpContext& op, const ir::Shape& input, bool exact) {
   const auto is_given = [&](size_t at) {
     return op.has_input(at) && op.type(op.input(at)).num_elements() > 0;
   };
-  const Attribute* attribute = op.find_attr("scales", AttributeKind::kFloats);  // of Upsample
+  const Attribute* attribute =  // of Upsample
+      op.opset() < 9 ? op.find_attr("scales", AttributeKind::kFloats) : nullptr;
   if (attribute != nullptr || is_given(scales_at)) {
     if (is_given(3)) invalid("there are both scales and sizes, expected one of them");
     const ir::ConstantRef scales = attribute != nullptr ? make_vector(ir::kFloat32, attribute->floats)
