@@ -242,6 +242,20 @@ TEST(PytorchOperators, NearestUpsamplingRepeatsElements) {
             std::string::npos);
 }
 
+// PyTorch 1.13: floor(o * float32(1 / factor)), also where the factor leaves an extent as it is; quantised
+// tensors that keep both extents are copied.
+TEST(PytorchOperators, NearestUpsamplingMovesElementsWithinAnExtentThatStays) {
+  const std::string within = "const(Tensor[(4), int64], [0, 0, 1, 2])";
+  EXPECT_EQ(import_forward("    return torch.upsample_nearest2d(x, None, [1.2, 1.2])\n"),
+            "%0 = take(%x, " + within + ", axis=2);\n%1 = take(%0, " + within + ", axis=3);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.relu(torch.upsample_nearest2d(q, None, [1.2, 1.2]))"),
+            "%1 = clip(%0, a_min=3f, a_max=255f);\n%1\n");
+  EXPECT_EQ(of_quantized("torch.upsample_nearest2d(q, None, [1.25, 1.2])"),
+            "%1 = take(%0, const(Tensor[(5), int64], [0, 0, 1, 2, 3]), axis=2);\n"
+            "%2 = take(%1, " +
+                within + ", axis=3);\n%2\n");
+}
+
 TEST(PytorchOperators, AdaptivePoolWithWindowsOfTwoSizesIsUnsupported) {
   EXPECT_NE(
       of_quantized("torch.adaptive_avg_pool2d(q, [3, 3])").find("output extent 3 of 4, windows of two sizes"),

@@ -109,11 +109,6 @@ TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
             std::string(kUnsupported) + "aten::gt with tensors that the model computes ('gt')");
 }
 
-TEST(PytorchScript, SlicesOfListsAreUnsupported) {
-  EXPECT_EQ(refusal("    sizes = torch.slice([1, 2, 3], 1, 3, 1)\n    return torch.reshape(x, sizes)\n"),
-            std::string(kUnsupported) + "aten::slice with a list in place of a tensor ('sizes')");
-}
-
 TEST(PytorchScript, LoopsAreUnsupported) {
   EXPECT_EQ(refusal("    for i in range(3):\n      y = x\n    return y\n"),
             "-49: pytorch: 'net.pt': a model with control flow: 'for' in line 4");

@@ -109,6 +109,7 @@ class ValueTable {
  public:
   // PackError when the table is full. References to values stay good only until the next add.
   Ref add(Value value);
+  size_t size() const { return values_.size(); }
   Value& at(Ref ref) { return values_.at(ref.index); }
   const Value& at(Ref ref) const { return values_.at(ref.index); }
   template <typename T>

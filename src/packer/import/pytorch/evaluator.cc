@@ -50,6 +50,7 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
   const std::string class_name = values().get<Object>(archive_.module())->class_name;
   std::vector<Argument> arguments;
   arguments.reserve(inputs.size());
+  first_own_ = values().size();
   for (const Ref input : inputs) arguments.push_back({"", input});
   try {
     const FunctionBody* forward = archive_.find_method(class_name, "forward");
@@ -311,6 +312,11 @@ Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument
     for (const Argument& argument : arguments) {
       if (reads_elements) expect_fresh(argument.value);
     }
+    List* list = arguments.empty() ? nullptr : values().get<List>(arguments[0].value);
+    if (list != nullptr && name == "aten::append" && arguments[0].value.index < first_own_)
+      throw Unsupported{"a list of the module, which the model changes"};
+    // An operator that is not known may have changed a list.
+    if (list != nullptr && find_row(name) == nullptr) values().at(arguments[0].value) = Unknown{};
     return sharing_.call(name, arguments, node_name);
   } catch (const Unsupported& use) {
     return not_imported(name + " with " + use.reason, node_name);

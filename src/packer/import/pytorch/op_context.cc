@@ -144,6 +144,22 @@ std::optional<double> OpContext::as_number(Ref ref) {
   return tensors().read_numbers(*tensor, "a constant")[0];
 }
 
+std::optional<PlainNumber> OpContext::as_plain_number(Ref ref) {
+  if (const auto* integer = values().get<int64_t>(ref)) return *integer;
+  if (const auto* number = values().get<double>(ref)) return *number;
+  if (const Tensor* tensor = values().get<Tensor>(ref)) {
+    const ScalarType type = tensors().type(*tensor);
+    const bool is_double = type == ScalarType::kFloat64 && tensor->sizes.empty();
+    if (!is_double && dtype_of(type).is_float()) return std::nullopt;
+    const std::optional<double> number = as_number(ref);
+    if (!number || is_double) return number;
+    return static_cast<int64_t>(*number);
+  }
+  const std::optional<double> boolean = as_number(ref);
+  if (!boolean) return std::nullopt;
+  return static_cast<int64_t>(*boolean);
+}
+
 std::optional<ir::Shape> OpContext::shape_of(Ref ref) const {
   if (const auto* flow = calls_.values().get<Flow>(ref)) return shape(*flow);
   if (const auto* tensor = calls_.values().get<Tensor>(ref)) return tensor->sizes;
@@ -153,6 +169,9 @@ std::optional<ir::Shape> OpContext::shape_of(Ref ref) const {
 std::optional<double> OpContext::scalar_beside(size_t i, size_t other) {
   if (is_flow(i)) return std::nullopt;
   const size_t rank = shape_of(ref(i)).value_or(ir::Shape{}).size();
+  const Tensor* tensor = values().get<Tensor>(ref(i));
+  // A tensor with axes makes the result float64, which flow() refuses.
+  if (rank > 0 && tensor != nullptr && tensors().type(*tensor) == ScalarType::kFloat64) return std::nullopt;
   const size_t other_rank = shape_of(ref(other)).value_or(ir::Shape{}).size();
   if (rank > 0 && (rank > other_rank || (rank == other_rank && !is_flow(other)))) return std::nullopt;
   return as_number(ref(i));

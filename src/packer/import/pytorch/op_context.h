@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "src/packer/error.h"
@@ -82,6 +83,8 @@ class OperatorCalls {
   size_t steps_ = 0;
 };
 
+using PlainNumber = std::variant<int64_t, double>;
+
 // The view of one call of an operator that an importer row has, and its way to write the IR. A row reads the
 // arguments, refuses what it cannot express (throwing Unsupported) or what is broken (invalid()), emits nodes
 // and returns the result.
@@ -114,6 +117,10 @@ class OpContext {
   std::string text(size_t i, std::string_view fallback);
   // A number in any of the forms that code has them in: a constant tensor of one element, too.
   std::optional<double> as_number(Ref ref);
+  // The same for what is a number on its own, whose arithmetic is that of sizes and Python's numbers: no
+  // tensor of floats, but a double in a tensor without axes, as a trace writes Python's numbers.
+  std::optional<PlainNumber> as_plain_number(Ref ref);
+  std::optional<PlainNumber> plain_number(size_t i) { return as_plain_number(ref(i)); }
   // Operand i as a number that operand `other` is combined with; nullopt: it must stay a tensor. A constant
   // tensor of one element stays one if its rank is above the other's, because the result has that rank.
   std::optional<double> scalar_beside(size_t i, size_t other);
@@ -183,6 +190,14 @@ const ImportRow* find_row(std::string_view name);
 #define QPLAN_PYTORCH_OP(name, function, arguments) Ref function(OpContext& op);
 #include "src/packer/import/pytorch/ops.def"
 #undef QPLAN_PYTORCH_OP
+
+// The arithmetic of two numbers, arguments 0 and 1; nullopt where one of them is none.
+std::optional<Ref> number_arithmetic(OpContext& op, char sign);  // + - *
+std::optional<Ref> number_quotient(OpContext& op, const std::string& rounding);
+std::optional<Ref> number_power(OpContext& op);
+Ref number_negative(OpContext& op, const PlainNumber& number);
+// Argument 0, a number, as this ScalarType has it.
+Ref number_to(OpContext& op, int64_t type);
 
 // How PyTorch quantises a number: q(x) = zero_point + round_half_even(x * (1 / scale)), product and
 // reciprocal in float32 (at::native::quantize_val, fbgemm::Quantize).

@@ -32,24 +32,13 @@ Ref float_binary(OpContext& op, const char* ir_op) {
   return op.result(op.emit(ir_op, {a, b}, {}));
 }
 
-bool is_float_tensor(OpContext& op, size_t i) {
-  const Tensor* tensor = op.values().get<Tensor>(op.ref(i));
-  const Storage* storage = tensor == nullptr ? nullptr : op.values().get<Storage>(tensor->storage);
-  return storage != nullptr &&
-         (storage->type == ScalarType::kFloat16 || storage->type == ScalarType::kFloat32 ||
-          storage->type == ScalarType::kFloat64);
-}
-
-// torch.add and torch.sub of numbers are arithmetic on sizes.
-bool both_numbers(OpContext& op) {
-  const auto is_number = [&](size_t i) {
-    return !op.is_flow(i) && !is_float_tensor(op, i) && op.as_number(op.ref(i));
-  };
-  return is_number(0) && is_number(1);
-}
-
-Ref integer_result(OpContext& op, int64_t (*apply)(uint64_t a, uint64_t b)) {
-  return op.add(apply(static_cast<uint64_t>(op.integer(0)), static_cast<uint64_t>(op.integer(1))));
+// One list after the other.
+std::optional<Ref> joined_lists(OpContext& op) {
+  const std::vector<Ref>*a = items_of(op.values(), op.ref(0)), *b = items_of(op.values(), op.ref(1));
+  if (a == nullptr || b == nullptr) return std::nullopt;
+  List list{*a};
+  list.items.insert(list.items.end(), b->begin(), b->end());
+  return op.add(std::move(list));
 }
 
 Ref concatenate(OpContext& op, std::optional<QuantParams> output, bool relu) {
@@ -89,29 +78,25 @@ Ref import_quantized_cat(OpContext& op) { return quantized_cat(op, false); }
 Ref import_quantized_cat_relu(OpContext& op) { return quantized_cat(op, true); }
 
 Ref import_add(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a + b); });
-  }
+  if (const std::optional<Ref> list = joined_lists(op)) return *list;
+  if (const std::optional<Ref> sum = number_arithmetic(op, '+')) return *sum;
   if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
   return float_binary(op, "add");
 }
 
 Ref import_sub(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a - b); });
-  }
+  if (const std::optional<Ref> difference = number_arithmetic(op, '-')) return *difference;
   if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
   return float_binary(op, "subtract");
 }
 
 Ref import_mul(OpContext& op) {
-  if (both_numbers(op)) {
-    return integer_result(op, [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a * b); });
-  }
+  if (const std::optional<Ref> product = number_arithmetic(op, '*')) return *product;
   return float_binary(op, "multiply");
 }
 
 Ref import_div(OpContext& op) {
+  if (const std::optional<Ref> quotient = number_quotient(op, op.text(2, ""))) return *quotient;
   if (op.has(2)) throw Unsupported{"a rounding mode"};
   return float_binary(op, "divide");
 }

@@ -131,10 +131,16 @@ Ref import_ones(OpContext& op) { return filled(op, 1, 1); }
 Ref import_full(OpContext& op) { return filled(op, op.number(1), 2); }
 
 Ref import_exp(OpContext& op) { return unary(op, "exp"); }
-Ref import_sqrt(OpContext& op) { return unary(op, "sqrt"); }
+Ref import_sqrt(OpContext& op) {
+  if (op.plain_number(0)) return op.add(std::sqrt(op.number(0)));
+  return unary(op, "sqrt");
+}
 Ref import_rsqrt(OpContext& op) { return unary(op, "rsqrt"); }
 Ref import_log(OpContext& op) { return unary(op, "log"); }
-Ref import_neg(OpContext& op) { return unary(op, "negative"); }
+Ref import_neg(OpContext& op) {
+  if (const std::optional<PlainNumber> number = op.plain_number(0)) return number_negative(op, *number);
+  return unary(op, "negative");
+}
 Ref import_abs(OpContext& op) { return unary(op, "abs"); }
 Ref import_erf(OpContext& op) { return unary(op, "erf"); }
 
@@ -153,6 +159,7 @@ Ref import_gelu(OpContext& op) { return op.result(gelu(op, op.float_flow(0).valu
 
 // Squares and roots by their own operators, which are exact.
 Ref import_pow(OpContext& op) {
+  if (const std::optional<Ref> power = number_power(op)) return *power;
   if (!op.is_flow(0) && op.values().get<Tensor>(op.ref(0)) == nullptr) {
     const ir::ValueId base = op.scale(static_cast<float>(op.number(0)));
     return op.result(op.emit("power", {base, op.float_flow(1).value}, {}));

@@ -2,6 +2,7 @@
 // upsample_nearest2d, upsample_bilinear2d). The quantisation stays.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "src/packer/import/pytorch/op_context.h"
 
@@ -64,6 +65,19 @@ int64_t bound(int64_t value, Axis axis) {
   return std::clamp<int64_t>(value < 0 ? value + axis.extent : value, 0, axis.extent);
 }
 
+// A list has no axis: its bounds and its step follow it.
+Ref part_of_list(OpContext& op) {
+  const std::vector<Ref> items = *items_of(op.values(), op.ref(0));
+  const Axis axis{0, std::ssize(items)};
+  const int64_t begin = bound(op.integer(1, 0), axis), end = bound(op.integer(2, axis.extent), axis);
+  const int64_t step = op.integer(3, 1);
+  if (step < 1) invalid(cat("the step is ", step, ", expected at least 1"));
+  List part;
+  for (int64_t i = begin; i < end; i += std::min(step, axis.extent))
+    part.items.push_back(items[static_cast<size_t>(i)]);
+  return op.add(std::move(part));
+}
+
 }  // namespace
 
 // As many parts as asked for, or fewer, of ceil(extent / chunks) elements.
@@ -84,7 +98,7 @@ Ref import_split(OpContext& op) {
 }
 
 Ref import_slice(OpContext& op) {
-  if (items_of(op.values(), op.ref(0)) != nullptr) throw Unsupported{"a list in place of a tensor"};
+  if (items_of(op.values(), op.ref(0)) != nullptr) return part_of_list(op);
   const Flow input = op.flow(0);
   const Axis axis = axis_at(op, input, 1, 0);
   const int64_t begin = bound(op.integer(2, 0), axis), end = bound(op.integer(3, axis.extent), axis);
@@ -251,14 +265,20 @@ Ref import_upsample_nearest2d(OpContext& op) {
     }
   }
   ir::ValueId value = input.value;
+  // PyTorch's quantised kernels copy a tensor that keeps both extents. On an axis of a tensor of floats, or
+  // beside one that changes, a factor above 1 may repeat elements and leave the extent as it is.
+  const bool keeps_extents = sizes[0] == shape[2] && sizes[1] == shape[3];
+  if (keeps_extents && input.quantization) return op.result(input, input.value);
   for (size_t i = 0; i < 2; ++i) {
     if (sizes[i] < 1 || sizes[i] > kMostRepeated)
       invalid(cat("the size is ", sizes[i], ", expected 1 to ", kMostRepeated));
-    if (sizes[i] == shape[2 + i]) continue;
     op.charge_elements(sizes[i]);
-    const ir::ConstantRef positions =
-        ir::make_constant(ir::kInt64, {sizes[i]}, repeated(shape[2 + i], sizes[i], factors[i]));
-    value = op.emit("take", {value, op.constant(positions)}, {{"axis", static_cast<int64_t>(2 + i)}});
+    const ir::Ints positions = repeated(shape[2 + i], sizes[i], factors[i]);
+    ir::Ints identity(static_cast<size_t>(shape[2 + i]));
+    std::iota(identity.begin(), identity.end(), 0);
+    if (positions == identity) continue;
+    const ir::ConstantRef constant = ir::make_constant(ir::kInt64, {sizes[i]}, positions);
+    value = op.emit("take", {value, op.constant(constant)}, {{"axis", static_cast<int64_t>(2 + i)}});
   }
   return op.result(input, value);
 }

@@ -1,5 +1,5 @@
 // Shapes: operators that move or reshape a tensor and those that leave it unchanged, whose quantisation
-// stays; and sizes, numbers and conditions, which are known when the model is read.
+// stays.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -106,11 +106,25 @@ Ref import_transpose(OpContext& op) {
 
 Ref import_same(OpContext& op) { return op.ref(0); }
 
-// A value of the wanted dtype as it is.
+// A value of the wanted dtype as it is. Argument 1 is that dtype, a tensor that has it, or a device, after
+// which the dtype may stand.
 Ref import_to(OpContext& op) {
   constexpr auto kFloat32 = static_cast<int64_t>(ScalarType::kFloat32);
-  if (op.dtype(op.flow(0)) == ir::kFloat32 && op.integer(1, kFloat32) == kFloat32) return op.ref(0);
-  throw Unsupported{"another dtype"};
+  if (op.plain_number(0)) return number_to(op, op.integer(1, kFloat32));
+  const Flow input = op.flow(0);
+  bool is_same_dtype = false;
+  if (op.has(1) && op.is_flow(1)) {
+    is_same_dtype = op.dtype(op.flow(1)) == op.dtype(input) && !input.quantization;
+  } else {
+    const bool names_device = op.has(1) && op.values().get<std::string>(op.ref(1)) != nullptr;
+    const size_t dtype = names_device ? 2 : 1;
+    if (names_device && !op.has(dtype)) return op.ref(0);
+    // to(device, non_blocking, copy) has no dtype.
+    if (names_device && op.values().get<bool>(op.ref(dtype)) != nullptr) return op.ref(0);
+    is_same_dtype = op.dtype(input) == ir::kFloat32 && op.integer(dtype, kFloat32) == kFloat32;
+  }
+  if (!is_same_dtype) throw Unsupported{"another dtype"};
+  return op.ref(0);
 }
 
 Ref import_to_copy(OpContext& op) { return op.add(Value(op.values().at(import_to(op)))); }
@@ -172,111 +186,5 @@ Ref import_dropout(OpContext& op) {
   if (op.boolean(2, false)) throw Unsupported{"train=True"};
   return op.ref(0);
 }
-
-// Sizes, numbers and conditions: everything that is known when the model is read.
-namespace {
-
-// Nothing where one of the items is no T.
-template <typename T>
-std::optional<bool> equal_as(const ValueTable& values, Ref a, Ref b) {
-  const T *x = values.get<T>(a), *y = values.get<T>(b);
-  if (x == nullptr || y == nullptr) return std::nullopt;
-  return *x == *y;
-}
-
-// Items of lists, which have one type each.
-bool is_equal_item(const ValueTable& values, Ref a, Ref b) {
-  for (const std::optional<bool>& equal : {equal_as<int64_t>(values, a, b), equal_as<double>(values, a, b),
-                                           equal_as<bool>(values, a, b), equal_as<std::string>(values, a, b)})
-    if (equal) return *equal;
-  throw Unsupported{"lists of other than numbers and strings"};
-}
-
-bool are_equal(const ValueTable& values, const std::vector<Ref>& a, const std::vector<Ref>& b) {
-  return std::ranges::equal(a, b, [&](Ref x, Ref y) { return is_equal_item(values, x, y); });
-}
-
-// Numbers, or strings and lists, which are only equal or not.
-Ref compare(OpContext& op, bool (*holds)(double a, double b)) {
-  const auto* a = op.values().get<std::string>(op.ref(0));
-  const auto* b = op.values().get<std::string>(op.ref(1));
-  if (a != nullptr && b != nullptr) return op.add(holds(a->compare(*b), 0.0));
-  const auto *list = items_of(op.values(), op.ref(0)), *other = items_of(op.values(), op.ref(1));
-  const bool is_order = holds(0.0, 1.0) != holds(1.0, 0.0);
-  if (list != nullptr && other != nullptr && is_order) throw Unsupported{"lists, of which one comes first"};
-  if (list != nullptr && other != nullptr)
-    return op.add(holds(are_equal(op.values(), *list, *other) ? 0.0 : 1.0, 0.0));
-  if (op.is_flow(0) || op.is_flow(1)) throw Unsupported{"tensors that the model computes"};
-  return op.add(holds(op.number(0), op.number(1)));
-}
-
-bool is_same(OpContext& op) { return op.has(0) == op.has(1) && (!op.has(0) || op.ref(0) == op.ref(1)); }
-
-}  // namespace
-
-Ref import_size(OpContext& op) {
-  const ir::Shape shape = op.shape(op.flow(0));
-  if (op.has(1)) return op.add(shape[static_cast<size_t>(OpContext::axis_of(op.integer(1), shape.size()))]);
-  List list;
-  for (const int64_t extent : shape) list.items.push_back(op.add(extent));
-  return op.add(std::move(list));
-}
-
-Ref import_dim(OpContext& op) { return op.add(static_cast<int64_t>(op.shape(op.flow(0)).size())); }
-
-Ref import_eq(OpContext& op) {
-  return compare(op, [](double a, double b) { return a == b; });
-}
-Ref import_ne(OpContext& op) {
-  return compare(op, [](double a, double b) { return a != b; });
-}
-Ref import_lt(OpContext& op) {
-  return compare(op, [](double a, double b) { return a < b; });
-}
-Ref import_gt(OpContext& op) {
-  return compare(op, [](double a, double b) { return a > b; });
-}
-Ref import_le(OpContext& op) {
-  return compare(op, [](double a, double b) { return a <= b; });
-}
-Ref import_ge(OpContext& op) {
-  return compare(op, [](double a, double b) { return a >= b; });
-}
-Ref import_is(OpContext& op) { return op.add(is_same(op)); }
-Ref import_isnot(OpContext& op) { return op.add(!is_same(op)); }
-Ref import_not(OpContext& op) { return op.add(!op.boolean(0)); }
-
-Ref import_len(OpContext& op) {
-  if (op.is_flow(0)) {
-    const ir::Shape& shape = op.shape(op.flow(0));
-    if (shape.empty()) invalid("a tensor of rank 0 has no length");
-    return op.add(shape[0]);
-  }
-  const std::vector<Ref>* items = items_of(op.values(), op.ref(0));
-  if (items == nullptr) invalid(cat(kind_name(op.values().at(op.ref(0))), " has no length"));
-  return op.add(static_cast<int64_t>(items->size()));
-}
-
-// Towards minus infinity, as Python divides.
-Ref import_floordiv(OpContext& op) {
-  const int64_t a = op.integer(0), b = op.integer(1);
-  if (b == 0) invalid("division by zero");
-  if (b == -1) return op.add(static_cast<int64_t>(0 - static_cast<uint64_t>(a)));
-  const int64_t quotient = a / b;
-  return op.add(a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient);
-}
-
-Ref import_int(OpContext& op) {
-  const double value = std::trunc(op.number(0));
-  if (!(std::fabs(value) < 9007199254740992.0)) invalid("a number does not fit an integer");
-  return op.add(static_cast<int64_t>(value));
-}
-
-Ref import_float(OpContext& op) { return op.add(op.number(0)); }
-Ref import_bool(OpContext& op) { return op.add(op.number(0) != 0); }
-
-Ref import_is_quantized(OpContext& op) { return op.add(op.flow(0).quantization.has_value()); }
-Ref import_warn(OpContext& op) { return op.add(None{}); }
-Ref import_raise(OpContext& op) { invalid("the model raises an exception: " + in_quotes(op.text(0, ""))); }
 
 }  // namespace qplan::pt

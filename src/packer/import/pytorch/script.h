@@ -207,6 +207,7 @@ class Evaluator {
   Sharing sharing_;
   size_t depth_ = 0;
   size_t initialising_ = 0;  // __setstate__ of so many objects runs, one inside the other
+  size_t first_own_ = 0;     // values from here on are the walk's, not the archive's
 };
 
 }  // namespace qplan::pt

@@ -18,7 +18,7 @@ constexpr std::string_view kSplits[] = {"aten::split", "aten::split_with_sizes",
                                         "aten::unbind"};
 // The result is the first operand, or a copy where that is not as asked for: strides decide, which are not
 // known.
-constexpr std::string_view kCopiesAtNeed[] = {"aten::contiguous", "aten::to"};
+constexpr std::string_view kCopiesAtNeed[] = {"aten::contiguous", "aten::to", "aten::type_as"};
 
 template <size_t kSize>
 bool is_one_of(const std::string_view (&names)[kSize], std::string_view name) {
