@@ -27,9 +27,9 @@ namespace qplan {
 // reduce_max, reduce_min, reduce_prod reduce alike, with other functions:
 //
 //   max, min: out = the largest or least of the reduced elements; one quantisation, which plays no part
-//   prod:     p_0 = 1, p_i = requantize_tfl2_wide(p_(i-1) * (x_i - input_zero_point), output_multiplier,
-//   output_shift)
-//             over the elements in the order of the tensor; out = clamp(p_n + output_zero_point)
+//   prod:     scaled(v) = requantize_tfl2_wide(v, output_multiplier, output_shift)
+//             p_1 = x_1 - input_zero_point, p_i = scaled(p_(i-1) * (x_i - input_zero_point))
+//             over the elements in the order of the tensor; out = clamp(scaled(p_n) + output_zero_point)
 //
 // docs/numerics/mean.md.
 enum class Reduction : uint8_t { kMean, kMax, kMin, kProd };

@@ -54,12 +54,17 @@ int32_t extremum_of(const MeanArgs& args, const T* input) {
 
 template <typename T>
 int32_t product_of(const MeanArgs& args, const T* input) {
-  int32_t product = 1;
+  const auto scaled = [&](int64_t value) {
+    return requantize_tfl2_wide(value, args.output_multiplier, args.output_shift);
+  };
+  int32_t product = 0;
+  bool is_first = true;
   for_each_reduced(args, input, [&](T x) {
-    product = requantize_tfl2_wide(int64_t{product} * (x - args.input_zero_point), args.output_multiplier,
-                                   args.output_shift);
+    const int32_t factor = x - args.input_zero_point;
+    product = is_first ? factor : scaled(int64_t{product} * factor);
+    is_first = false;
   });
-  return add_clamp(product, args.output_zero_point, dtype_min(args.dtype), dtype_max(args.dtype));
+  return add_clamp(scaled(product), args.output_zero_point, dtype_min(args.dtype), dtype_max(args.dtype));
 }
 
 int32_t mean_of(const MeanArgs& args, int32_t sum) {

@@ -130,17 +130,18 @@ Rewrite binary_row(const std::string& name, const op::OpDef& op) {
           build};
 }
 
-// TFLite's sigmoid has one output scale, whatever the real one; with another it is a table
-// (fuse_unary_chain).
-Rewrite sigmoid_row(const std::string& name, const op::OpDef& op) {
+// TFLite's sigmoid and softmax have one output scale, whatever the real one. With another a sigmoid is a
+// table (fuse_unary_chain), and a softmax stays what it is.
+Rewrite row_of_scale_1_256(const std::string& name, const op::OpDef& op) {
   Rewrite row = unary_row(name, op);
-  const auto build = [any_scale = row.build](const RewriteContext& context, std::string* why) -> Result {
+  const auto build = [any_scale = row.build, kind = std::string(op::plain_name(op))](
+                         const RewriteContext& context, std::string* why) -> Result {
     const float scale = scale_of(context.pre(), context.root.operand(1));
     const int32_t zero_point = zero_point_of(context.pre(), context.root.operand(2));
     const ir::DType dtype = context.pre().type(context.root.result()).dtype;
     if (contract_of(context) != "f32e" && (scale != 1.0f / 256.0f || zero_point != dtype.min())) {
-      *why = cat("contract ", contract_of(context), " has a sigmoid with output scale 1/256 and zero point ",
-                 dtype.min(), " only");
+      *why = cat("contract ", contract_of(context), " has a ", kind,
+                 " with output scale 1/256 and zero point ", dtype.min(), " only");
       return std::nullopt;
     }
     return any_scale(context, why);
@@ -193,9 +194,10 @@ std::vector<Rewrite> elementwise_rewrites() {
     if (op->quantized_form.empty() || op::is_product(op)) continue;
     const std::string name = "lower_" + std::string(op::plain_name(*op));
     const bool binary = op::num_data_operands(*op) == 2;
-    rows.push_back(op->name == "sigmoid" ? sigmoid_row(name, *op)
-                   : binary              ? binary_row(name, *op)
-                                         : unary_row(name, *op));
+    const bool has_one_scale = op->name == "sigmoid" || op->name == "nn.softmax";
+    rows.push_back(has_one_scale ? row_of_scale_1_256(name, *op)
+                   : binary      ? binary_row(name, *op)
+                                 : unary_row(name, *op));
   }
   return rows;
 }

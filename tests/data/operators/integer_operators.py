@@ -267,9 +267,10 @@ def rsqrt(in_quant, out_quant):
 
 # ---- reductions ----
 
-def reduction(op, dtype, shape, axes, keep, in_quant, out_quant):
+def reduction(op, dtype, shape, axes, keep, in_quant, out_quant, data=None, tflite=None):
+    """tflite: what TensorFlow Lite 2.9 itself gives for data."""
     low, high = (None, None) if op != "REDUCE_PROD" else (-60, 60)
-    x = random_values(dtype, shape, low, high)
+    x = random_values(dtype, shape, low, high) if data is None else np.array(data, TYPES[dtype])
     kept = [i for i in range(len(shape)) if i not in axes]
     rows = np.transpose(x, kept + list(axes)).reshape(int(np.prod([shape[i] for i in kept])), -1)
     n = rows.shape[1]
@@ -284,13 +285,15 @@ def reduction(op, dtype, shape, axes, keep, in_quant, out_quant):
         if op in ("REDUCE_MAX", "REDUCE_MIN"):
             expected.append((max if op == "REDUCE_MAX" else min)(row))
         elif op == "REDUCE_PROD":
-            product = 1
-            for v in row:
+            # The first factor is not scaled, and the last product is scaled twice.
+            product = row[0] - in_quant[1]
+            for v in row[1:]:
                 product = scaled_wide(product * (v - in_quant[1]), m, e)
-            expected.append(clamp(product + out_quant[1], dtype))
+            expected.append(clamp(scaled_wide(product, m, e) + out_quant[1], dtype))
         else:
             total = sum(row) - n * in_quant[1]
             expected.append(clamp(scaled(total, m, e) + out_quant[1], dtype))
+    assert tflite is None or expected == tflite, (expected, tflite)
     out_shape = [1 if i in axes else s for i, s in enumerate(shape) if keep or i not in axes]
     tensors = [tensor("x", dtype, shape, *in_quant),
                tensor("axes", "int32", [len(axes)], None, 0, np.array(axes, np.int32)),
@@ -388,6 +391,8 @@ def make_cases():
             reduction(op, dtype, [2, 3, 4], [0, 2], False, (0.1, 0), (0.1, 0))
     reduction("REDUCE_PROD", "int8", [3, 4], [1], False, (0.05, 3), (0.002, -7))
     reduction("REDUCE_PROD", "int16", [3, 3, 2], [0, 2], True, (0.05, 0), (0.0003, 0))
+    reduction("REDUCE_PROD", "int8", [3, 3], [1], False, (0.02, 0), (0.02, 0),
+              data=[[5, 100, 90], [9, 110, 120], [3, 127, 127]], tflite=[18, 48, 19])
     reduction("MEAN", "int16", [2, 3, 5], [1], False, (0.01, 0), (0.006, 0))
     reduction("MEAN", "int16", [2, 3, 4, 5], [1, 2], True, (0.01, 0), (0.01, 0))
     for dtype, z in (("int8", 0), ("uint8", 128)):

@@ -178,6 +178,26 @@ TEST(TfliteFloat, IntegerWeightsQuantiseTheInputWhileTheModelRuns) {
   EXPECT_EQ(model({0.5f, 0.25f, 0.125f}, true), expected("%x", "0.5, 0.25, 0.125"));
 }
 
+// TFLite has zero points of inputs where weights have several scales, not where they have one for the one
+// channel.
+TEST(TfliteFloat, AConvolutionOfOneChannelQuantisesItsInputWithoutAZeroPoint) {
+  for (const int32_t channels : {1, 2}) {
+    TfliteBuilder b;
+    const int32_t x = real(b, "x", {1, 2, 2, 1}), y = real(b, "y", {1, 2, 2, channels});
+    const auto count = static_cast<size_t>(channels);
+    const int32_t w = b.tensor({.name = "w",
+                                .type = tflite::TensorType_INT8,
+                                .shape = {channels, 1, 1, 1},
+                                .scales = std::vector<float>(count, 0.5f),
+                                .zero_points = std::vector<int64_t>(count, 0),
+                                .data = std::vector<uint8_t>(count, 3)});
+    b.op(tflite::BuiltinOperator_CONV_2D, {x, w}, {y}, tflite::BuiltinOptions_Conv2DOptions,
+         tflite::CreateConv2DOptions(b.fbb(), tflite::Padding_SAME, 1, 1, kNone).Union());
+    const std::string text = import_body(b.finish({x}, {y}));
+    EXPECT_EQ(text.find("symmetric=True") != std::string::npos, channels == 1) << text;
+  }
+}
+
 TEST(TfliteFloat, ConvolutionsAndPoolsKeepTheirWindows) {
   TfliteBuilder b;
   const int32_t x = real(b, "x", {1, 4, 4, 1}), y = real(b, "y", {1, 2, 2, 1}),

@@ -226,6 +226,14 @@ TEST(TfliteArgMax, Int32AndInt64) {
   EXPECT_EQ(import_body(unary_model(spec)), "%0 = argmax(%x, axis=2);\n%0\n");
 }
 
+TEST(TfliteArgMax, OfFloats) {
+  UnarySpec spec{tflite::BuiltinOperator_ARG_MAX, {1, 2, 3}, {1, 2}};
+  spec.in_type = tflite::TensorType_FLOAT32;
+  spec.out_type = tflite::TensorType_INT32;
+  spec.constants = {{-1}};
+  EXPECT_EQ(import_body(unary_model(spec)), "%0 = argmax(%x, axis=2);\n%0\n");
+}
+
 TEST(TfliteReshape, TheOperandCountsBeforeTheOption) {
   UnarySpec spec{tflite::BuiltinOperator_RESHAPE, {1, 4}, {2, 2}};
   const auto model = [&] {

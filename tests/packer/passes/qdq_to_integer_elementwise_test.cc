@@ -103,5 +103,13 @@ TEST(QdqElementwise, TflitesSigmoidHasOneOutputScale) {
             std::string::npos);
 }
 
+TEST(QdqElementwise, TflitesSoftmaxWithAnotherOutputScaleStaysFloat) {
+  const std::string body =
+      kDequantize + "  %1 = nn.softmax(%0, axis=1);\n  qnn.quantize(%1, 0.01f, 0, name=\"q\")\n";
+  EXPECT_EQ(why_not("qdq_to_integer", "lower_softmax", kTwo, body),
+            "qnn.quantize 'q': the pattern matches, but contract tfl2 has a softmax with output scale 1/256 "
+            "and zero point -128 only");
+}
+
 }  // namespace
 }  // namespace qplan::passes_test::qdq_to_integer_elementwise_test

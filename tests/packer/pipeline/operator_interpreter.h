@@ -197,9 +197,13 @@ class OperatorInterpreter : public Interpreter {
       if (name == "qnn.prod") {
         const double root = std::exp(std::log(scalar(node, 3)) / static_cast<double>(n));
         const Multiplier by = quantize_multiplier(scalar(node, 1) / root);
-        int64_t p = 1;
-        for (const double e : line) p = tfl2_64(p * static_cast<int64_t>(e - scalar(node, 2)), by);
-        q = static_cast<double>(p);
+        // The first factor is not scaled, and the last product is scaled twice.
+        int64_t p = 0;
+        for (size_t k = 0; k < line.size(); ++k) {
+          const auto factor = static_cast<int64_t>(line[k] - scalar(node, 2));
+          p = k == 0 ? factor : tfl2_64(p * factor, by);
+        }
+        q = static_cast<double>(tfl2_64(p, by));
       } else {
         double sum = 0;
         for (const double e : line) sum += e - scalar(node, 2);

@@ -187,9 +187,8 @@ ir::ValueId emit_hybrid(OpContext& op, ir::ValueId data, ir::ValueId weights,
 
 // TFLite's convolutions quantise each image. With one scale for all weights they do so without zero points,
 // with one for each channel with them; a depthwise one forms the product of the scales first.
-Hybrid hybrid_of_conv(const WeightQuantization& quantization, int64_t channels, bool is_depthwise,
-                      const ir::Ints& padding) {
-  const bool per_channel = is_depthwise || static_cast<int64_t>(quantization.scales.size()) == channels;
+Hybrid hybrid_of_conv(const WeightQuantization& quantization, bool is_depthwise, const ir::Ints& padding) {
+  const bool per_channel = is_depthwise || quantization.scales.size() > 1;
   return {.rows = 1, .symmetric = !per_channel, .in_turn = per_channel && !is_depthwise, .padding = padding};
 }
 
@@ -213,8 +212,7 @@ void emit_conv(OpContext& op, const Options& options, ir::ValueId data, ir::Valu
   if (op.type(ohwi).dtype == ir::kInt8) {
     const WeightQuantization quantization = weight_quantization(op, op.input(1), 4, is_depthwise ? 3 : 0);
     attrs.set("padding", ir::Ints{0, 0, 0, 0});
-    sums = emit_hybrid(op, data, ohwi, quantization,
-                       hybrid_of_conv(quantization, shape[0], is_depthwise, padding),
+    sums = emit_hybrid(op, data, ohwi, quantization, hybrid_of_conv(quantization, is_depthwise, padding),
                        [&](std::vector<ir::ValueId> operands) {
                          return op.emit("qnn.conv2d", std::move(operands), std::move(attrs));
                        });

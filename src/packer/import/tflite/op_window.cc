@@ -357,7 +357,8 @@ namespace {
 void import_position(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
-  op.require_8bit(input, "input");
+  const bool is_float = input.dtype == ir::kFloat32 && std::string_view(ir_op) == "argmax";
+  if (!is_float) op.require_8bit(input, "input");
   const ir::ValueId data = op.value(input);
   const std::vector<int64_t> axis = op.constant_ints(op.input(1), "axis");
   if (axis.size() != 1) invalid("there are " + std::to_string(axis.size()) + " axes, expected 1");
