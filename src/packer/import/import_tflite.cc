@@ -150,7 +150,7 @@ void add_inputs(Graph& graph, UnsupportedList* unsupported) {
       continue;
     }
     if (tensor.is_variable) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " is a variable");
-    if (!tensor.has_shape) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " has no shape");
+    if (tensor.has_open_rank) unsupported->add("input without a shape", tfl::in_quotes(tensor.name));
     if (tensor.is_empty) tfl::invalid("input " + tfl::in_quotes(tensor.name) + " has no elements");
     report_open_extents(graph, tensor);
     std::string name = tensor.name.empty() ? "input_" + std::to_string(i) : tensor.name;

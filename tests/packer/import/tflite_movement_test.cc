@@ -413,6 +413,56 @@ TEST(TfliteGatherNd, TakesRowsAndElements) {
   }
 }
 
+TEST(TfliteGatherNd, TakesConstantIndicesOfInt64) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {3, 2}, 0.5f, 0), y = b.activation("y", {3}, 0.5f, 0);
+  const int32_t at = b.tensor({.name = "at",
+                               .type = tflite::TensorType_INT64,
+                               .shape = {3, 2},
+                               .data = bytes_of<int64_t>({2, 1, 0, 0, 1, 1})});
+  b.op(tflite::BuiltinOperator_GATHER_ND, {x, at}, {y});
+  EXPECT_EQ(run(b.finish({x}, {y}), counted(6)), (std::vector<int8_t>{5, 0, 3}));
+}
+
+// numpy.take_along_axis' kin: each batch has indices of its own.
+std::vector<uint8_t> batched_gather(int32_t axis, int32_t batch_dims, const Ints& of, const Ints& indices,
+                                    tflite::TensorType type = tflite::TensorType_INT32) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2, 3, 4}, 0.5f, 0), y = b.activation("y", of, 0.5f, 0);
+  const auto data = type == tflite::TensorType_INT32
+                        ? bytes_of(indices)
+                        : bytes_of(std::vector<int64_t>(indices.begin(), indices.end()));
+  const int32_t at = b.tensor({.name = "at", .type = type, .shape = {2, 2}, .data = data});
+  b.op(tflite::BuiltinOperator_GATHER, {x, at}, {y}, tflite::BuiltinOptions_GatherOptions,
+       tflite::CreateGatherOptions(b.fbb(), axis, batch_dims).Union());
+  return b.finish({x}, {y});
+}
+
+TEST(TfliteGather, EachBatchHasItsIndices) {
+  const std::vector<int8_t> rows = {8, 9, 10, 11, 0, 1, 2, 3, 16, 17, 18, 19, 16, 17, 18, 19};
+  EXPECT_EQ(run(batched_gather(1, 1, {2, 2, 4}, {2, 0, 1, 1}), counted(24)), rows);
+  EXPECT_EQ(run(batched_gather(1, -1, {2, 2, 4}, {2, 0, 1, 1}, tflite::TensorType_INT64), counted(24)), rows);
+  EXPECT_EQ(run(batched_gather(2, 1, {2, 3, 2}, {2, 0, 1, 3}), counted(24)),
+            (std::vector<int8_t>{2, 0, 6, 4, 10, 8, 13, 15, 17, 19, 21, 23}));
+  EXPECT_EQ(import_error(batched_gather(1, 1, {2, 2, 4}, {2, 0, 1, 3})),
+            kBroken + "GATHER 'y': index 3 of an axis of extent 3");
+  EXPECT_EQ(import_error(batched_gather(0, 1, {2, 2, 4}, {1, 0, 1, 1})),
+            kBroken + "GATHER 'y': batch_dims 1 of data [2, 3, 4], axis 0 and indices [2, 2]");
+}
+
+TEST(TfliteGather, EachBatchHasIndicesThatTheNetworkComputes) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2, 3}, 0.5f, 0);
+  const int32_t at = b.tensor({.name = "at", .type = tflite::TensorType_INT32, .shape = {2, 2}});
+  const int32_t y = b.activation("y", {2, 2}, 0.5f, 0);
+  b.op(tflite::BuiltinOperator_GATHER, {x, at}, {y}, tflite::BuiltinOptions_GatherOptions,
+       tflite::CreateGatherOptions(b.fbb(), 1, 1).Union());
+  const AlignedBytes plan = pack(b.finish({x, at}, {y}), "net.tflite", {});
+  testing::ModelSession session({plan.data(), plan.data() + plan.size()}, QPLAN_ISA_AUTO, 1);
+  EXPECT_EQ(session.run({bytes_of(counted(6)), bytes_of(Ints{2, 0, 1, 1})}).at(0),
+            (std::vector<uint8_t>{2, 0, 4, 4}));
+}
+
 TEST(TfliteTile, RepeatsEveryAxis) {
   const OneOperator spec{tflite::BuiltinOperator_TILE, {2, 2}, {4, 6}, {{2, 3}}, tflite::TensorType_INT16};
   EXPECT_EQ(run(model_of(spec), counted<int16_t>(4)),

@@ -207,6 +207,7 @@ void read_shape(const tflite::Tensor& tensor, TensorInfo* info) {
     if (info->shape[i] == -1) info->shape[i] = 1;
   }
   info->has_shape = !info->shape.empty() || tensor.has_rank();
+  info->has_open_rank = info->shape.empty() && signature != nullptr && signature->size() > 0;
   info->is_empty = info->dtype && std::ranges::find(info->shape, 0) != info->shape.end();
   if (info->is_empty) return;
   const std::string error = ir::type_error({info->dtype.value_or(ir::kFloat32), info->shape});

@@ -27,7 +27,8 @@ struct TensorInfo {
   std::optional<ir::DType> dtype;  // nullopt: a type that the IR does not know; int8 for constants of int4
   ir::Shape shape;                 // every extent at least 1; open ones are 1
   std::vector<bool> open;          // by axis: the file does not say the extent; empty: it says all
-  bool has_shape = true;           // false: rank unknown, shape is empty
+  bool has_shape = true;           // false: a number, or rank unknown; shape is empty
+  bool has_open_rank = false;      // shape is empty, but shape_signature is not
   bool is_empty =
       false;  // an extent is 0: an empty list of axes or extents, or of nothing that can be computed
   bool is_variable = false;

@@ -281,10 +281,13 @@ void import_float_transpose_conv(OpContext& op);
 // Its output has the batch of the data and the channels of the weights, whatever the operand says that is its
 // shape.
 void check_transposed_shape(const ir::Shape& given, const ir::Shape& made);
+// Input 1, indices, as kernels read them: int32 names every element.
+ir::ValueId int32_indices(OpContext& op);
 // A tensor of matrices with rows and columns exchanged.
 ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
-// The axes that input 1 names, of `data`.
-ir::Ints reduced_axes(const OpContext& op, ir::ValueId data);
+// The reduction of the first operand along the axes that input 1 names. Where that is none, TFLite reduces
+// each element for itself, as along an axis of extent 1.
+ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands);
 
 // An operator of the caller's (op_opaque.cc); null if none has that name.
 const qplan_custom_operator* find_custom(std::span<const qplan_custom_operator* const> operators,

@@ -68,6 +68,7 @@ void import_extremum(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& lhs = op.input(0);
   const TensorInfo& rhs = op.input(1);
+  if (lhs.dtype == ir::kInt32) return import_integers<tflite::AddOptions>(op, ir_op);
   op.require_same_quantized({&lhs, &rhs, &op.output()});
   const QuantParams out = op.quantization(op.output());
   if (op.quantization(lhs) != out || op.quantization(rhs) != out)
@@ -120,8 +121,7 @@ void import_floor_mod(OpContext& op) { import_integers<tflite::MulOptions>(op, "
 void import_cast(OpContext& op) {
   op.expect_counts(1, 1, 1);
   for (const TensorInfo* tensor : {&op.input(0), &op.output()}) {
-    const bool is_number = tensor->dtype && tensor->dtype->lanes == 1 && tensor->dtype != ir::kBool;
-    if (!is_number)
+    if (!tensor->dtype || tensor->dtype->lanes != 1)
       throw Unsupported{type_name(tensor->file_type) + (tensor == &op.output() ? " output" : " input")};
   }
   op.define(op.output(),
@@ -132,8 +132,7 @@ void import_cast(OpContext& op) {
 void import_gather_nd(OpContext& op) {
   op.expect_counts(2, 2, 1);
   op.require_movable(op.input(0), op.output());
-  if (op.input(1).dtype != ir::kInt32) throw Unsupported{type_name(op.input(1).file_type) + " indices"};
-  op.define(op.output(), op.emit("gather_nd", {op.value(op.input(0)), op.value(op.input(1))}, {}));
+  op.define(op.output(), op.emit("gather_nd", {op.value(op.input(0)), int32_indices(op)}, {}));
 }
 
 // Without an activation. The output has the first input's shape, or what both broadcast to.

@@ -308,11 +308,7 @@ void import_max_pool_2d(OpContext& op) { import_pool(op, "nn.max_pool2d"); }
 
 void import_mean(OpContext& op) {
   op.expect_counts(2, 2, 1);
-  const ir::ValueId data = op.value(op.input(0));
-  const auto* options = op.optional_options<tflite::ReducerOptions>();
-  op.define(op.output(), op.emit("mean", {data},
-                                 {{"axis", reduced_axes(op, data)},
-                                  {"keepdims", options != nullptr && options->keep_dims()}}));
+  op.define(op.output(), emit_reduction(op, "mean", {op.value(op.input(0))}));
 }
 
 constexpr ImportRow kFloatRows[] = {

@@ -65,11 +65,7 @@ void import_add_n(OpContext& op) {
 
 void import_reduction(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
-  const ir::ValueId data = op.value(op.input(0));
-  const auto* options = op.optional_options<tflite::ReducerOptions>();
-  op.define(op.output(), op.emit(ir_op, {data},
-                                 {{"axis", reduced_axes(op, data)},
-                                  {"keepdims", options != nullptr && options->keep_dims()}}));
+  op.define(op.output(), emit_reduction(op, ir_op, {op.value(op.input(0))}));
 }
 void import_sum(OpContext& op) { import_reduction(op, "sum"); }
 void import_max(OpContext& op) { import_reduction(op, "max"); }

@@ -4,6 +4,8 @@
 // import.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "src/base/checked.h"
 #include "src/packer/import/tflite/op_context.h"
@@ -165,18 +167,62 @@ void import_slice(OpContext& op) {
   define_slice(op, data, ranges, shape);
 }
 
-namespace {
-
-// Indices that the network computes, as an embedding's: kernels read them as int32, which names every
-// element.
-void take_computed(OpContext& op, ir::ValueId data, int64_t axis) {
+ir::ValueId int32_indices(OpContext& op) {
   const TensorInfo& indices = op.input(1);
   if (indices.dtype != ir::kInt32 && indices.dtype != ir::kInt64)
     throw Unsupported{type_name(indices.file_type) + " indices"};
-  ir::ValueId positions = op.value(indices);
-  if (indices.dtype == ir::kInt64)
-    positions = op.emit("cast", {positions}, {{"dtype", std::string("int32")}});
-  op.define(op.output(), op.emit("take", {data, positions}, {{"axis", axis}}));
+  const ir::ValueId positions = op.value(indices);
+  return indices.dtype == ir::kInt32 ? positions
+                                     : op.emit("cast", {positions}, {{"dtype", std::string("int32")}});
+}
+
+namespace {
+
+void check_known_indices(const OpContext& op, int64_t extent) {
+  if (!op.is_known(op.input(1))) return;
+  for (const int64_t index : op.constant_ints(op.input(1), "indices", kMaxPositions)) {
+    if (index < 0 || index >= extent)
+      invalid("index " + std::to_string(index) + " of an axis of extent " + std::to_string(extent));
+  }
+}
+
+// The first `batch` axes are of both the data and the indices. Those and the ones up to the axis become one,
+// along which each list of indices begins where its part of the data does.
+void gather_in_batches(OpContext& op, ir::ValueId data, size_t axis, size_t batch) {
+  const ir::Shape shape = op.shape(data);
+  const ir::ValueId indices = int32_indices(op);
+  const ir::Shape of_indices = op.shape(indices);
+  const auto at = [](const ir::Shape& extents, size_t i) {
+    return extents.begin() + static_cast<ptrdiff_t>(i);
+  };
+  if (batch > axis || batch > of_indices.size() ||
+      !std::equal(shape.begin(), at(shape, batch), of_indices.begin())) {
+    invalid("batch_dims " + std::to_string(batch) + " of data " + importer::to_text(shape) + ", axis " +
+            std::to_string(axis) + " and indices " + importer::to_text(of_indices));
+  }
+  check_known_indices(op, shape[axis]);
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
+  };
+  const int64_t batches = product(shape.begin(), at(shape, batch));
+  const int64_t between = product(at(shape, batch), at(shape, axis));
+  if (batches * between > kMaxPositions / shape[axis])
+    throw Unsupported{"batch_dims and data of " + importer::to_text(shape)};
+  ir::Ints begins = checked_positions(op, batches * between);
+  for (size_t i = 0; i < begins.size(); ++i) begins[i] = static_cast<int64_t>(i) * shape[axis];
+
+  const ir::ValueId lists =
+      op.reshaped(indices, {batches, 1, product(at(of_indices, batch), of_indices.end())});
+  const ir::ValueId places =
+      op.emit("add", {lists, op.constant(integers_as(begins, {batches, between, 1}, ir::kInt32))}, {});
+  ir::Shape joined(at(shape, axis), shape.end());
+  joined[0] *= batches * between;
+  ir::Shape result(shape.begin(), at(shape, axis));
+  result.insert(result.end(), at(of_indices, batch), of_indices.end());
+  result.insert(result.end(), at(shape, axis + 1), shape.end());
+  op.define(
+      op.output(),
+      op.reshaped(op.emit("take", {op.reshaped(data, joined), places}, {{"axis", int64_t{0}}}), result));
 }
 
 }  // namespace
@@ -185,21 +231,24 @@ void import_gather(OpContext& op) {
   op.expect_counts(2, 2, 1);
   op.require_movable(op.input(0), op.output());
   const auto* options = op.optional_options<tflite::GatherOptions>();
-  if (options != nullptr && options->batch_dims() != 0) throw Unsupported{"batch_dims"};
   const ir::ValueId data = op.value(op.input(0));
   ir::Shape shape = op.shape(data);
   const auto axis =
       static_cast<size_t>(OpContext::axis_of(options == nullptr ? 0 : options->axis(), shape.size()));
   const TensorInfo& indices = op.input(1);
-  if (!op.is_known(indices)) return take_computed(op, data, static_cast<int64_t>(axis));
-  const ir::Ints given = op.constant_ints(indices, "indices", kMaxPositions);
-  ir::Ints positions = checked_positions(op, static_cast<int64_t>(given.size()));
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (given[i] < 0 || given[i] >= shape[axis]) {
-      invalid("index " + std::to_string(given[i]) + " of an axis of extent " + std::to_string(shape[axis]));
-    }
-    positions[i] = given[i];
+  if (options != nullptr && options->batch_dims() != 0) {
+    int64_t batch = options->batch_dims();
+    if (batch < 0) batch += std::ssize(op.shape(op.value(indices)));  // counted from the rank of the indices
+    if (batch < 0) invalid("batch_dims is " + std::to_string(options->batch_dims()));
+    return gather_in_batches(op, data, axis, static_cast<size_t>(batch));
   }
+  if (!op.is_known(indices)) {
+    return op.define(op.output(),
+                     op.emit("take", {data, int32_indices(op)}, {{"axis", static_cast<int64_t>(axis)}}));
+  }
+  check_known_indices(op, shape[axis]);
+  const ir::Ints positions = op.constant_ints(indices, "indices", kMaxPositions);
+  if (positions.empty()) throw Unsupported{"a result without elements"};
   const ir::ValueId result = taken(op, data, axis, positions);
   const ir::Shape replaced = op.known_contents(indices)->type().shape;
   shape.erase(shape.begin() + static_cast<ptrdiff_t>(axis));

@@ -288,13 +288,20 @@ void import_max_pool_2d(OpContext& op) {
 
 // MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN; ARG_MAX, ARG_MIN.
 
-ir::Ints reduced_axes(const OpContext& op, ir::ValueId data) {
+ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands) {
+  const ir::Shape shape = op.shape(operands[0]);
   ir::Ints axes = op.constant_ints(op.input(1), "axes");
-  if (axes.empty()) throw Unsupported{"an empty list of axes"};
-  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(data).size());
+  if (axes.empty()) {
+    operands[0] = op.reshaped(operands[0], {op.type(operands[0]).num_elements(), 1});
+    return op.reshaped(op.emit(ir_op, std::move(operands), {{"axis", ir::Ints{1}}, {"keepdims", false}}),
+                       shape);
+  }
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, shape.size());
   std::ranges::sort(axes);
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // TFLite takes one that is named twice once
-  return axes;
+  const auto* options = op.optional_options<tflite::ReducerOptions>();
+  return op.emit(ir_op, std::move(operands),
+                 {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}});
 }
 
 namespace {
@@ -302,42 +309,54 @@ namespace {
 struct Reduction {
   ir::ValueId data;
   QuantParams in, out;
-  ir::Attrs attrs;
 };
 
 Reduction read_reduction(OpContext& op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
   op.require_same_quantized({&input, &op.output()});
-  Reduction result = {op.value(input), op.quantization(input), op.quantization(op.output()), {}};
-  const ir::Ints axes = reduced_axes(op, result.data);
-  const auto* options = op.optional_options<tflite::ReducerOptions>();
-  result.attrs = {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}};
-  return result;
+  return {op.value(input), op.quantization(input), op.quantization(op.output())};
 }
 
 void import_quantized_reduction(OpContext& op, const char* ir_op) {
-  Reduction r = read_reduction(op);
-  op.define(op.output(), op.emit(ir_op,
-                                 {r.data, op.scale(r.in.scale), op.zero_point(r.in.zero_point),
-                                  op.scale(r.out.scale), op.zero_point(r.out.zero_point)},
-                                 std::move(r.attrs)));
+  const Reduction r = read_reduction(op);
+  op.define(op.output(), emit_reduction(op, ir_op,
+                                        {r.data, op.scale(r.in.scale), op.zero_point(r.in.zero_point),
+                                         op.scale(r.out.scale), op.zero_point(r.out.zero_point)}));
 }
 
 // TFLite demands one quantisation.
 void reduce_to_extremum(OpContext& op, const char* ir_op) {
-  Reduction r = read_reduction(op);
+  const Reduction r = read_reduction(op);
   if (r.in != r.out) throw Unsupported{"input and output of different quantisation"};
-  op.define(op.output(), op.emit(ir_op, {r.data}, std::move(r.attrs)));
+  op.define(op.output(), emit_reduction(op, ir_op, {r.data}));
 }
 
 }  // namespace
 
-void import_mean(OpContext& op) { import_quantized_reduction(op, "qnn.mean"); }
+namespace {
+
+// Whether there is no axis to reduce: the output is the input then.
+bool copies_input(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  op.require_same_quantized({&op.input(0), &op.output()});
+  if (!op.constant_ints(op.input(1), "axes").empty()) return false;
+  if (op.quantization(op.input(0)) != op.quantization(op.output()))
+    throw Unsupported{"no axes and an output of another quantisation"};
+  op.define(op.output(), op.value(op.input(0)));
+  return true;
+}
+
+}  // namespace
+
+void import_mean(OpContext& op) {
+  if (!copies_input(op)) import_quantized_reduction(op, "qnn.mean");
+}
 
 void import_sum(OpContext& op) {
   op.expect_counts(2, 2, 1);
   op.require_same_8bit({&op.input(0), &op.output()});
+  if (copies_input(op)) return;
   // TFLite then adds the integers as they are and lets the sum wrap.
   if (op.quantization(op.input(0)) == op.quantization(op.output()))
     throw Unsupported{"input and output of one quantisation, whose sums TFLite lets wrap"};
