@@ -373,9 +373,12 @@ inline const std::vector<Row>& rows() {
        "Shape Size Range NonZero Constant ConstantOfShape Cast CastLike Identity Dropout",
        "aten::size aten::sym_size aten::dim aten::len aten::eq aten::ne aten::lt aten::gt aten::le "
        "aten::ge aten::__is__ aten::__isnot__ aten::__not__ aten::floordiv aten::floor_divide "
+       "aten::remainder aten::floor aten::ceil prim::max prim::min aten::list aten::append "
+       "aten::device prim::device prim::dtype "
        "aten::warn aten::contiguous aten::clone aten::detach aten::dropout aten::dropout_ prim::int "
        "prim::float prim::bool prim::NumToTensor prim::is_quantized prim::RaiseException "
-       "aten::zeros aten::ones aten::full aten::alias aten::lift_fresh_copy aten::to aten::_to_copy "
+       "aten::zeros aten::ones aten::full aten::alias aten::lift_fresh_copy aten::to "
+       "aten::type_as aten::_to_copy "
        "aten::_assert_tensor_metadata "
        "aten::_assert_scalar aten::sym_constrain_range_for_size",
        "cast",
