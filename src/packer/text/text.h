@@ -34,7 +34,8 @@ std::string print(const ir::Function& function, const PrintOptions& options = {}
 // Facts that the text itself does not state.
 struct ParseOptions {
   // By name of main's parameters and free variables: types of those that have none, and data of those that
-  // become constants. A name that main does not have is refused, or goes to names_of_others where that is set.
+  // become constants. A name that main does not have is refused, or goes to names_of_others where that is
+  // set.
   std::map<std::string, ir::TensorType, std::less<>> input_types;
   std::map<std::string, ir::ConstantRef, std::less<>> bindings;
   std::set<std::string>* names_of_others = nullptr;

@@ -206,8 +206,7 @@ TEST(OnnxConstant, WorkIsBounded) {
   b.ints("shape", {1 << 20}).ints("i", {0}).node("ConstantOfShape", {"shape"}, {"a"});
   for (int i = 0; i < 400; ++i) b.node("ReduceMax", {"a"}, {"m" + std::to_string(i)});
   b.output("m0", kFloat, {1});
-  EXPECT_NE(refusal(b).find("arithmetic on constants take too long"), std::string::npos)
-      << refusal(b);
+  EXPECT_NE(refusal(b).find("arithmetic on constants take too long"), std::string::npos) << refusal(b);
 }
 
 // A bound condition: nothing is left of the Where, unless it mixes its operands or broadcasts.
