@@ -201,7 +201,7 @@ void Check::add_engine(Engine engine, const char* what, const char* name, bool a
   if (is_plan_) return skip(what, std::string("needs a model that ") + name + " runs", all);
   const std::string& model = options_.model.model;
   const bool is_its = engine == Engine::kTflite ? is_tflite_file(model) : model.ends_with(".onnx");
-  if (all && !is_its) return skip(what, std::string("the model is none that ") + name + " runs", all);
+  if (all && !is_its) return skip(what, std::string(name) + " does not run models of this format", all);
   std::vector<CheckCase> inputs = cases();
   std::string reason;
   if (!run_engine(engine, model, *plan_, &inputs, &reason)) return skip(what, reason, all);

@@ -222,7 +222,7 @@ class Classifier {
     normalisation_ = PlanMetadata(*plan_).normalisation(0, options.mean, options.std);
   }
 
-  // The best answers first; a NaN is none.
+  // The best answers first. A score that is NaN is no answer.
   std::vector<Score> best(const std::string& file, uint32_t count) {
     std::vector<uint8_t> input =
         load_input(file, inputs_[0], describe(QPLAN_INPUT, 0, inputs_[0]), normalisation_);

@@ -83,7 +83,7 @@ def _skips_build(settings):
 
 
 def _cached(build, name):
-    """The value of a variable in CMake's cache of a build directory; None where there is none."""
+    """The value of a variable in the CMake cache of a build directory; None if the cache does not set it."""
     cache = build / "CMakeCache.txt"
     found = cache.is_file() and re.search(rf"^{name}:\w+=(.*)$", os.fsdecode(cache.read_bytes()), re.M)
     return found.group(1) if found else None

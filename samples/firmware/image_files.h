@@ -1,6 +1,6 @@
-/* The input and the expected output, which data.S puts into the image, and the tensors of a session that they
- * belong to. A file of another size than the tensor's is refused: a longer one would be written behind the
- * tensor, and with a shorter one a part of the output would pass without a comparison. C99. */
+/* Copies the input that data.S puts into the image to a session's tensor, and compares an output with the
+ * expected one. A file whose size differs from the tensor's is refused: a longer input would overwrite what
+ * lies after the tensor, and a shorter expected output would leave part of the output unchecked. C99. */
 #ifndef SAMPLES_FIRMWARE_IMAGE_FILES_H_
 #define SAMPLES_FIRMWARE_IMAGE_FILES_H_
 

@@ -1,5 +1,7 @@
-"""The backend of `pip install .` (python/backend/qplan_build.py) on a tree with what it reads, where a stand-in for CMake
-leaves small files: where it builds, what it writes, what it refuses.   usage: backend_test.py [unittest's arguments]
+"""Tests the backend of `pip install .` (python/backend/qplan_build.py) on a small copy of the source tree, with a fake
+cmake that writes small files: where it builds, what it writes, what it refuses.
+
+usage: backend_test.py [unittest's arguments]
 """
 
 import email

@@ -249,13 +249,24 @@ void NodeImporter::import_call(const OpContext& context, const Function& functio
   if (std::ranges::find(calls_, &function) != calls_.end()) invalid("the function calls itself");
   if (calls_.size() == kMaxCalls) invalid(cat("functions call each other ", kMaxCalls, " deep"));
   const FunctionCall call = read_call(graph_, function, node, context.name());
-  Opsets opsets = opsets_;
-  for (const OpsetImport& opset : function.opsets) opsets[opset.domain] = opset.version;
-  calls_.push_back(&function);
-  std::swap(opsets_, opsets);
-  const std::vector<Value> values = graph_.import_function(call.inputs, call.nodes, call.outputs);
-  std::swap(opsets_, opsets);
-  calls_.pop_back();
+  // The function's opsets hold until it ends, however it does.
+  struct Frame {
+    NodeImporter* importer;
+    Opsets outer;
+    Frame(NodeImporter* i, const Function* f) : importer(i), outer(i->opsets_) {
+      for (const OpsetImport& opset : f->opsets) i->opsets_[opset.domain] = opset.version;
+      i->calls_.push_back(f);
+    }
+    ~Frame() {
+      importer->opsets_ = std::move(outer);
+      importer->calls_.pop_back();
+    }
+  };
+  std::vector<Value> values;
+  {
+    const Frame frame(this, &function);
+    values = graph_.import_function(call.inputs, call.nodes, call.outputs);
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     if (context.has_output(i) && values[i].is_known()) context.define(i, values[i]);
   }

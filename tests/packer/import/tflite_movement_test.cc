@@ -414,14 +414,19 @@ TEST(TfliteGatherNd, TakesRowsAndElements) {
 }
 
 TEST(TfliteGatherNd, TakesConstantIndicesOfInt64) {
-  TfliteBuilder b;
-  const int32_t x = b.activation("x", {3, 2}, 0.5f, 0), y = b.activation("y", {3}, 0.5f, 0);
-  const int32_t at = b.tensor({.name = "at",
-                               .type = tflite::TensorType_INT64,
-                               .shape = {3, 2},
-                               .data = bytes_of<int64_t>({2, 1, 0, 0, 1, 1})});
-  b.op(tflite::BuiltinOperator_GATHER_ND, {x, at}, {y});
-  EXPECT_EQ(run(b.finish({x}, {y}), counted(6)), (std::vector<int8_t>{5, 0, 3}));
+  const auto model = [](int64_t first) {
+    TfliteBuilder b;
+    const int32_t x = b.activation("x", {3, 2}, 0.5f, 0), y = b.activation("y", {3}, 0.5f, 0);
+    const int32_t at = b.tensor({.name = "at",
+                                 .type = tflite::TensorType_INT64,
+                                 .shape = {3, 2},
+                                 .data = bytes_of<int64_t>({first, 1, 0, 0, 1, 1})});
+    b.op(tflite::BuiltinOperator_GATHER_ND, {x, at}, {y});
+    return b.finish({x}, {y});
+  };
+  EXPECT_EQ(run(model(2), counted(6)), (std::vector<int8_t>{5, 0, 3}));
+  // It must not wrap to 2.
+  EXPECT_NE(import_error(model((int64_t{1} << 32) + 2)).find("index 4294967298"), std::string::npos);
 }
 
 // numpy.take_along_axis' kin: each batch has indices of its own.

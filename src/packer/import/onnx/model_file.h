@@ -89,8 +89,8 @@ struct OpsetImport {
   int64_t version = 0;
 };
 
-// A function of the model: a node whose domain and operator name it stands for its nodes, which see no other
-// values than its inputs.
+// A function of the model. A node with its domain and name as the operator stands for the function's nodes,
+// which see no other values than the function's inputs.
 struct Function {
   std::string domain, name;
   std::vector<std::string> inputs, outputs;

@@ -266,6 +266,16 @@ Value softplus(const OpContext& op, const Value& x);
 // What MatMul makes of two tensors of matrices.
 Value matrix_product(const OpContext& op, const Value& a, const Value& b);
 
+// Constants of integers, as lists that the importer works with.
+
+// The product of the extents from `begin` to before `end`; invalid() where it wraps.
+int64_t num_elements(const ir::Shape& shape, size_t begin, size_t end);
+// A list of `count` zeros, charged to the model.
+ir::Ints list_of(const OpContext& op, int64_t count);
+// The contents of a constant, and a constant of these contents.
+ir::Ints integers_of(const OpContext& op, const ir::ConstantRef& constant);
+Value integers(const OpContext& op, ir::DType dtype, const ir::Shape& shape, const ir::Ints& values);
+
 // Pow and CumSum of integers that are all constant; nothing for other operands.
 std::optional<Value> integer_power(const OpContext& op);
 std::optional<Value> integer_cumulative_sum(const OpContext& op, int64_t axis_of, bool exclusive,

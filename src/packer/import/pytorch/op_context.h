@@ -191,7 +191,7 @@ const ImportRow* find_row(std::string_view name);
 #include "src/packer/import/pytorch/ops.def"
 #undef QPLAN_PYTORCH_OP
 
-// The arithmetic of two numbers, arguments 0 and 1; nullopt where one of them is none.
+// The arithmetic of arguments 0 and 1; nullopt unless both are plain numbers.
 std::optional<Ref> number_arithmetic(OpContext& op, char sign);  // + - *
 std::optional<Ref> number_quotient(OpContext& op, const std::string& rounding);
 std::optional<Ref> number_power(OpContext& op);

@@ -285,8 +285,8 @@ void check_transposed_shape(const ir::Shape& given, const ir::Shape& made);
 ir::ValueId int32_indices(OpContext& op);
 // A tensor of matrices with rows and columns exchanged.
 ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
-// The reduction of the first operand along the axes that input 1 names. Where that is none, TFLite reduces
-// each element for itself, as along an axis of extent 1.
+// The reduction of the first operand along the axes that input 1 names. Where the list is empty, TFLite
+// reduces each element on its own, as along an axis of extent 1.
 ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands);
 
 // An operator of the caller's (op_opaque.cc); null if none has that name.

@@ -171,6 +171,11 @@ ir::ValueId int32_indices(OpContext& op) {
   const TensorInfo& indices = op.input(1);
   if (indices.dtype != ir::kInt32 && indices.dtype != ir::kInt64)
     throw Unsupported{type_name(indices.file_type) + " indices"};
+  if (indices.dtype == ir::kInt64 && op.is_known(indices)) {
+    for (const int64_t index : op.constant_ints(indices, "indices", kMaxPositions)) {
+      if (index < INT32_MIN || index > INT32_MAX) invalid("index " + std::to_string(index));
+    }
+  }
   const ir::ValueId positions = op.value(indices);
   return indices.dtype == ir::kInt32 ? positions
                                      : op.emit("cast", {positions}, {{"dtype", std::string("int32")}});

@@ -373,11 +373,11 @@ void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min"); }
 
 namespace {
 
-void import_position(OpContext& op, const char* ir_op) {
+// takes_floats: as well as 8 bits.
+void import_position(OpContext& op, const char* ir_op, bool takes_floats) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
-  const bool is_float = input.dtype == ir::kFloat32 && std::string_view(ir_op) == "argmax";
-  if (!is_float) op.require_8bit(input, "input");
+  if (!takes_floats || input.dtype != ir::kFloat32) op.require_8bit(input, "input");
   const ir::ValueId data = op.value(input);
   const std::vector<int64_t> axis = op.constant_ints(op.input(1), "axis");
   if (axis.size() != 1) invalid("there are " + std::to_string(axis.size()) + " axes, expected 1");
@@ -392,7 +392,7 @@ void import_position(OpContext& op, const char* ir_op) {
 
 }  // namespace
 
-void import_arg_max(OpContext& op) { import_position(op, "argmax"); }
-void import_arg_min(OpContext& op) { import_position(op, "argmin"); }
+void import_arg_max(OpContext& op) { import_position(op, "argmax", /*takes_floats=*/true); }
+void import_arg_min(OpContext& op) { import_position(op, "argmin", /*takes_floats=*/false); }
 
 }  // namespace qplan::tfl

@@ -9,7 +9,7 @@
 #include "tests/models/onnx_run.h"
 #include "tests/packer/import/onnx_helpers.h"
 
-namespace qplan::testing::onnx_function_test {
+namespace qplan::testing::onnx_composed_test {
 namespace {
 
 using namespace onnx_run;  // NOLINT: the words of these models
@@ -35,7 +35,7 @@ AddInputs ints(const std::vector<int64_t>& values, size_t absent = 0) {
 double softplus(double x) { return std::log1p(std::exp(x)); }
 double swish(double x, double alpha) { return x / (1 + std::exp(-alpha * x)); }
 
-TEST(OnnxFunction, OfOneElement) {
+TEST(OnnxComposed, OfOneElement) {
   expect_near(run<float>({.op = "Mish", .opset = 18}, kFloat, kShape, kX),
               mapped(kX, [](double x) { return x * std::tanh(softplus(x)); }), "Mish");
   expect_near(run<float>({.op = "Swish", .opset = 24}, kFloat, kShape, kX),
@@ -50,7 +50,7 @@ TEST(OnnxFunction, OfOneElement) {
             (std::vector<float>{0, 0, 0, 0, 0.75f, 3}));
 }
 
-TEST(OnnxFunction, HardmaxIsOneAtTheFirstOfTheLargest) {
+TEST(OnnxComposed, HardmaxIsOneAtTheFirstOfTheLargest) {
   const std::vector<float> x = {1, 3, 3, 2, 0, 2};
   EXPECT_EQ(run<float>({"Hardmax"}, kFloat, kShape, x), (std::vector<float>{0, 1, 0, 1, 0, 0}));
   EXPECT_EQ(run<float>({"Hardmax", {attr_int("axis", 0)}}, kFloat, kShape, x),
@@ -61,7 +61,7 @@ TEST(OnnxFunction, HardmaxIsOneAtTheFirstOfTheLargest) {
       (std::vector<float>{0, 1, 0, 0, 0, 0}));
 }
 
-TEST(OnnxFunction, ReductionsOfFunctions) {
+TEST(OnnxComposed, ReductionsOfFunctions) {
   const auto row = [](const char* op) {
     return run<float>({op, {attr_ints("axes", {1}), attr_int("keepdims", 0)}}, kFloat, kShape, kX);
   };
@@ -77,7 +77,7 @@ TEST(OnnxFunction, ReductionsOfFunctions) {
               {std::log(4.0), std::log(6.0)}, "ReduceLogSum");
 }
 
-TEST(OnnxFunction, TheLogarithmOfASumOfExponentialsDoesNotOverflow) {
+TEST(OnnxComposed, TheLogarithmOfASumOfExponentialsDoesNotOverflow) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> found = run<float>({"ReduceLogSumExp", {attr_ints("axes", {1})}}, kFloat, {3, 2},
                                               std::vector<float>{300, 300, -kInf, -kInf, 1, kInf});
@@ -86,14 +86,14 @@ TEST(OnnxFunction, TheLogarithmOfASumOfExponentialsDoesNotOverflow) {
   EXPECT_EQ(found[2], kInf);
 }
 
-TEST(OnnxFunction, SumsOfConstantsAreComputedOnImport) {
+TEST(OnnxComposed, SumsOfConstantsAreComputedOnImport) {
   OnnxBuilder b(18);
   b.input("x", kFloat, {2}).constant<float>("c", kFloat, {2}, {3, -4}).node("ReduceL2", {"c"}, {"n"});
   b.node("Mul", {"x", "n"}, {"y"}).output("y", kFloat, {1});
   EXPECT_EQ(import_body(b), "%0 = multiply(%x, const(Tensor[(1), float32], [5]));\n%0\n");
 }
 
-TEST(OnnxFunction, NormalizationsOfGroupsAndByTheRootMeanSquare) {
+TEST(OnnxComposed, NormalizationsOfGroupsAndByTheRootMeanSquare) {
   const std::vector<float> x = {-2.5f, -1, -0.25f, 0.125f, 0.75f, 3, 1, -4};
   const std::vector<Message> groups = {attr_int("num_groups", 2)};
   expect_near(run<float>({.op = "GroupNormalization", .attributes = groups, .opset = 21}, kFloat, {1, 4, 2},
@@ -111,7 +111,7 @@ TEST(OnnxFunction, NormalizationsOfGroupsAndByTheRootMeanSquare) {
               "RMSNormalization");
 }
 
-TEST(OnnxFunction, FusedMatMul) {
+TEST(OnnxComposed, FusedMatMul) {
   const std::vector<float> w = {1, -2, 3, 4, -5, 6};
   const auto product = [&](const std::vector<Message>& attributes, const std::vector<int64_t>& shape,
                            const std::vector<int64_t>& of_w) {
@@ -140,7 +140,7 @@ TEST(OnnxFunction, FusedMatMul) {
   expect_near(product({attr_int("transA", 1)}, {2, 3}, {2, 3}), expected, "transA");
 }
 
-TEST(OnnxFunction, UpsampleIsResize) {
+TEST(OnnxComposed, UpsampleIsResize) {
   const std::vector<float> scales = {1, 1, 2, 2};
   const std::vector<double> twice = {-2.5,   -1.75, -1,    -0.625, -0.25, -0.25,  -1.1875, -0.65625,
                                      -0.125, 0.625, 1.375, 1.375,  0.125, 0.4375, 0.75,    1.875,
@@ -155,7 +155,7 @@ TEST(OnnxFunction, UpsampleIsResize) {
             (std::vector<float>{-2.5f, -2.5f, -1, -1, -0.25f, -0.25f, 0.125f, 0.125f, 0.75f, 0.75f, 3, 3}));
 }
 
-TEST(OnnxFunction, LinearResizeOfLowerRanks) {
+TEST(OnnxComposed, LinearResizeOfLowerRanks) {
   const Message linear = attr_string("mode", "linear");
   const Message corners = attr_string("coordinate_transformation_mode", "align_corners");
   expect_near(run<float>({"Resize", {linear}}, kFloat, {1, 2, 3}, kX, ints({1, 2, 5}, 2)),
@@ -170,7 +170,7 @@ TEST(OnnxFunction, LinearResizeOfLowerRanks) {
               "rank 2");
 }
 
-TEST(OnnxFunction, NegativePadsCut) {
+TEST(OnnxComposed, NegativePadsCut) {
   const auto padded = [](const char* mode) {
     return run<float>({"Pad", {attr_string("mode", mode)}, "", 13}, kFloat, kShape, kX, ints({0, -1, 1, 2}));
   };
@@ -182,7 +182,7 @@ TEST(OnnxFunction, NegativePadsCut) {
             kList + "Pad with pads that leave nothing of the data ('y')");
 }
 
-TEST(OnnxFunction, TheSmallestElementsAlongAnyAxis) {
+TEST(OnnxComposed, TheSmallestElementsAlongAnyAxis) {
   const auto top = [](int type, const std::vector<int64_t>& shape, const std::vector<uint8_t>& x,
                       const std::vector<Message>& attributes) {
     OnnxBuilder b(17);
@@ -206,7 +206,7 @@ TEST(OnnxFunction, TheSmallestElementsAlongAnyAxis) {
 }
 
 // (x - 120) * 0.02 by weights with a zero point of their own for each output, + bias: by hand, in double.
-TEST(OnnxFunction, QLinearConvWithZeroPointsPerChannel) {
+TEST(OnnxComposed, QLinearConvWithZeroPointsPerChannel) {
   const std::vector<uint8_t> x = {120, 130, 100, 255, 0, 121};  // [1, 2, 1, 3]
   const std::vector<uint8_t> w = {10, 200, 130, 90};            // [2, 2, 1, 1]
   const std::vector<uint8_t> zero_points = {100, 128};
@@ -231,7 +231,7 @@ TEST(OnnxFunction, QLinearConvWithZeroPointsPerChannel) {
   EXPECT_EQ(session.run({x}).at(0), expected);
 }
 
-TEST(OnnxFunction, QGemmWithAFactorAndWithFloatOutput) {
+TEST(OnnxComposed, QGemmWithAFactorAndWithFloatOutput) {
   const std::vector<uint8_t> x = {130, 100, 255, 0, 121, 119};
   const std::vector<int8_t> w = {1, -2, 3, 4, -5, 6};  // [3, 2]
   const std::vector<int32_t> bias = {100, -300};
@@ -266,4 +266,4 @@ TEST(OnnxFunction, QGemmWithAFactorAndWithFloatOutput) {
 }
 
 }  // namespace
-}  // namespace qplan::testing::onnx_function_test
+}  // namespace qplan::testing::onnx_composed_test
