@@ -14,6 +14,9 @@
 #if defined(QPLAN_SIMD_FIRST_LAYERS)
 #include QPLAN_SIMD_FIRST_LAYERS
 #endif
+#if defined(QPLAN_SIMD_INTERLEAVED_LAYERS)
+#include QPLAN_SIMD_INTERLEAVED_LAYERS
+#endif
 
 namespace qplan {
 
@@ -26,6 +29,10 @@ namespace {
 #if !defined(QPLAN_SIMD_FIRST_LAYERS)
 inline bool is_first_layer(const Conv2dArgs&) { return false; }
 inline void run_first_layer(const Conv2dArgs&, uint32_t, uint32_t) {}
+#endif
+#if !defined(QPLAN_SIMD_INTERLEAVED_LAYERS)
+inline bool is_interleaved_layer(const Conv2dArgs&) { return false; }
+inline void run_interleaved_layer(const Conv2dArgs&, uint32_t, uint32_t, void*) {}
 #endif
 
 // ---- the work items ----
@@ -332,6 +339,7 @@ uint32_t work_items(const Conv2dArgs& args) {
 #if !defined(QPLAN_ONLY_QUERIES)
 void run(const Conv2dArgs& args, uint32_t begin, uint32_t end, void* scratch) {
   if (is_first_layer(args)) return run_first_layer(args, begin, end);
+  if (is_interleaved_layer(args)) return run_interleaved_layer(args, begin, end, scratch);
   GemmRest rests[kMaxWeightRests];
   conv2d_gemm(args, begin, end, rests, scratch);
 }

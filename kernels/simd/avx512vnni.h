@@ -454,6 +454,7 @@ struct SignedEpilogue {
 #define QPLAN_SIMD_GEMM "kernels/simd/gemm_avx512vnni.h"
 #define QPLAN_SIMD_ROWS "kernels/simd/rows_avx512vnni.h"
 #define QPLAN_SIMD_FIRST_LAYERS "kernels/conv2d/conv2d_first_layers_avx512vnni.h"
+#define QPLAN_SIMD_INTERLEAVED_LAYERS "kernels/conv2d/conv2d_interleaved_avx512vnni.h"
 
 #include "kernels/simd/simd.h"  // what all have in common, over these names
 
