@@ -410,9 +410,11 @@ struct PlainEpilogue {
       : scale(_mm512_loadu_ps(args.float_scale + channel)),
         offset(_mm512_loadu_ps(args.float_offset + channel)) {}
   PlainEpilogue(VecF32 scale_of_all, VecF32 offset_of_all) : scale(scale_of_all), offset(offset_of_all) {}
-  VecI32 outputs(VecI32 sum) const {
+  VecI32 outputs(VecI32 sum) const { return _mm512_cvttps_epi32(reals(sum)); }
+  // What outputs are the integer parts of.
+  VecF32 reals(VecI32 sum) const {
     const VecF32 real = _mm512_cvt_roundepi32_ps(sum, kTowardsZero);
-    return _mm512_cvttps_epi32(_mm512_fmadd_round_ps(real, scale, offset, kTowardsZero));
+    return _mm512_fmadd_round_ps(real, scale, offset, kTowardsZero);
   }
 };
 
@@ -439,12 +441,13 @@ struct SignedEpilogue {
         offset(_mm512_loadu_si512(args.float_offset + channel)) {}
   SignedEpilogue(VecF32 scale_of_all, VecF32 offset_of_all)
       : scale(scale_of_all), offset(_mm512_castps_si512(offset_of_all)) {}
-  VecI32 outputs(VecI32 sum) const {
+  VecI32 outputs(VecI32 sum) const { return _mm512_cvttps_epi32(reals(sum)); }
+  // What outputs are the integer parts of.
+  VecF32 reals(VecI32 sum) const {
     const VecF32 real = _mm512_cvt_roundepi32_ps(sum, kTowardsZero);
     // offset ^ (sum & sign bit)
     const VecI32 with_sign = _mm512_ternarylogic_epi32(offset, sum, _mm512_set1_epi32(INT32_MIN), 0x78);
-    return _mm512_cvttps_epi32(
-        _mm512_fmadd_round_ps(real, scale, _mm512_castsi512_ps(with_sign), kTowardsZero));
+    return _mm512_fmadd_round_ps(real, scale, _mm512_castsi512_ps(with_sign), kTowardsZero);
   }
 };
 

@@ -65,45 +65,55 @@ struct FoursProduct {
 
 struct NoSum512 {
   explicit NoSum512(const Gemm&) {}
-  __attribute__((always_inline)) __m512i sums(__m512i outputs, const uint8_t*, uint32_t) const {
-    return outputs;
+  template <typename Epilogue>
+  __attribute__((always_inline)) __m512i sums(const Epilogue& epilogue, __m512i sums, const uint8_t*,
+                                              uint32_t) const {
+    return epilogue.outputs(sums);
   }
 };
 
-// As ResidualSum512, of four channels of four rows of 16.
+// As ResidualSum512, of four channels of four rows of 16, in fewer operations: outputs stay floats, and int8
+// is read as 2^24 times its value, which the scale takes back.
 template <bool kIsA>
 class FoursSum512 {
  public:
   explicit FoursSum512(const Gemm& g)
-      : output_(set_output(g.output_zero_point, g.clamp_min, g.clamp_max)),
-        scale1_(_mm512_set1_ps(g.residual->scale1)),
-        scale2_(_mm512_set1_ps(g.residual->scale2)),
+      : clamp_min_(_mm512_set1_ps(static_cast<float>(g.clamp_min - g.output_zero_point))),
+        clamp_max_(_mm512_set1_ps(static_cast<float>(g.clamp_max - g.output_zero_point))),
+        zero_point_(_mm512_set1_ps(static_cast<float>(g.output_zero_point))),
         offset_(_mm512_set1_ps(g.residual->offset)) {
-    // int8 is shifted from the highest byte, so that its sign fills the others; uint8 is there. -1: zero.
+    // int8 is in the highest byte, so that its sign is that of the integer; uint8 in the lowest. -1: zero.
     const bool is_signed = g.residual->is_signed;
-    shift_ = _mm512_set1_epi32(is_signed ? 24 : 0);
     const __m128i high = _mm_setr_epi8(-1, -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3);
     const __m128i low = _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1);
     const __m512i first = _mm512_broadcast_i32x4(is_signed ? high : low);
     const __m512i next = _mm512_set1_epi32(is_signed ? 4 << 24 : 4);
     spread_[0] = first;
     for (uint32_t j = 1; j < 4; ++j) spread_[j] = _mm512_add_epi32(spread_[j - 1], next);
+    const float unit = is_signed ? 0x1p-24f : 1.0f;
+    scale1_ = _mm512_set1_ps(g.residual->scale1 * (kIsA ? unit : 1.0f));
+    scale2_ = _mm512_set1_ps(g.residual->scale2 * (kIsA ? 1.0f : unit));
   }
 
-  // What is stored of channels 4 j to 4 j + 3.
-  __attribute__((always_inline)) __m512i sums(__m512i outputs, const uint8_t* four_rows, uint32_t j) const {
-    const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(outputs, output_.clamp_min), output_.clamp_max);
-    const __m512 output = _mm512_cvtepi32_ps(_mm512_add_epi32(clamped, output_.zero_point));
-    const __m512i bytes = _mm512_shuffle_epi8(_mm512_loadu_si512(four_rows), spread_[j]);
-    const __m512 residual = _mm512_cvtepi32_ps(_mm512_srav_epi32(bytes, shift_));
+  // Whether the scales may lose 2^24 without a loss of their bits.
+  static bool takes(const GemmResidual& r) { return r.scale1 >= 0x1p-100f && r.scale2 >= 0x1p-100f; }
+
+  // What is stored of sums of channels 4 j to 4 j + 3.
+  template <typename Epilogue>
+  __attribute__((always_inline)) __m512i sums(const Epilogue& epilogue, __m512i sums,
+                                              const uint8_t* four_rows, uint32_t j) const {
+    constexpr int kTowardsZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+    const __m512 v = _mm512_roundscale_ps(epilogue.reals(sums), kTowardsZero);
+    const __m512 output = _mm512_add_ps(_mm512_min_ps(_mm512_max_ps(v, clamp_min_), clamp_max_), zero_point_);
+    const __m512 residual =
+        _mm512_cvtepi32_ps(_mm512_shuffle_epi8(_mm512_loadu_si512(four_rows), spread_[j]));
     const __m512 a = kIsA ? residual : output, b = kIsA ? output : residual;
     return _mm512_cvtps_epi32(_mm512_fmadd_ps(a, scale1_, _mm512_fmadd_ps(b, scale2_, offset_)));
   }
 
  private:
-  __m512i spread_[4], shift_;
-  Output output_;
-  __m512 scale1_, scale2_, offset_;
+  __m512i spread_[4];
+  __m512 clamp_min_, clamp_max_, zero_point_, scale1_, scale2_, offset_;
 };
 
 // ---- tiles ----
@@ -164,8 +174,7 @@ __attribute__((always_inline)) inline void finish_pair512(FoursProduct& g, const
 #pragma GCC unroll 2
   for (uint32_t n = 0; n < 2; ++n) {
     int32_t* at = g.sums[(i + n) * 4 + j];
-    const __m512i outputs = epilogue.outputs(_mm512_load_si512(at));
-    _mm512_store_si512(at, sum.sums(outputs, residual + n * 64, j));
+    _mm512_store_si512(at, sum.sums(epilogue, _mm512_load_si512(at), residual + n * 64, j));
   }
 }
 
@@ -230,7 +239,7 @@ inline bool is_fours_product512(const Gemm& g, uint32_t first_channel) {
   const uint32_t computed = (rows + kFoursRows - 1) / kFoursRows * kFoursRows;
   return parts >= kPairs && parts <= kMaxFoursParts && rows >= kFoursRows &&
          computed - rows <= computed / 7 && g.num_channels - first_channel >= 16 &&
-         (g.residual == nullptr || g.num_channels == 16);
+         (g.residual == nullptr || (g.num_channels == 16 && FoursSum512<true>::takes(*g.residual)));
 }
 
 template <typename Epilogue>
