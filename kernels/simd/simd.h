@@ -28,6 +28,7 @@
 //                            rows, or whole product
 //   QPLAN_SIMD_FIRST_LAYERS  a header of conv2d for layers that such a product is no good for
 //                            (kernels/conv2d/conv2d_simd.cc)
+//   QPLAN_SIMD_INTERLEAVED_LAYERS  another one, for those whose rows it interleaves
 //   QPLAN_SIMD_EIGHTS        that product takes weights in groups of eight bytes, too
 // An editor that opens a file alone sees kernels/simd/generic.h. Internal linkage only, as for all code that
 // is compiled with an instruction set's flags.
