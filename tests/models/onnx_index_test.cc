@@ -160,6 +160,25 @@ TEST(OnnxIndex, ScatteredRows) {
                 {elements, floats({2}, {70, 80})}});
 }
 
+TEST(OnnxIndex, ScatteredElements) {
+  const Message along_rows = longs({1, 2}, {2, 0}), along_columns = longs({3, 1}, {1, 0, -1});
+  expect_moved({{"ScatterElements"},
+                {3, 2},
+                {along_rows, longs({1, 2}, {70, 71})},
+                {0, 71, 2, 3, 70, 5},
+                {along_rows, floats({1, 2}, {70, 71})}});
+  expect_moved({{.op = "Scatter", .opset = 9},  // its former name
+                {3, 2},
+                {along_rows, longs({1, 2}, {70, 71})},
+                {0, 71, 2, 3, 70, 5},
+                {along_rows, floats({1, 2}, {70, 71})}});
+  expect_moved({{"ScatterElements", {attr_int("axis", 1)}},
+                {3, 2},
+                {along_columns, longs({3, 1}, {70, 80, 90})},
+                {0, 70, 80, 3, 4, 90},
+                {along_columns, floats({3, 1}, {70, 80, 90})}});
+}
+
 TEST(OnnxIndex, TrianglesOfMatrices) {
   const std::vector<int64_t> shape = {2, 2, 3};
   expect_moved({{"Trilu"}, shape, {}, {0, 1, 2, 0, 4, 5, 6, 7, 8, 0, 10, 11}});

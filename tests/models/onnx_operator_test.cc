@@ -212,6 +212,126 @@ TEST(OnnxOperator, Normalizations) {
       expected, "SkipLayerNormalization");
 }
 
+// Rows divided by the root of the mean of their squares. Beside the normalised sum, the sum itself is a
+// result.
+TEST(OnnxOperator, NormalizationsWithoutAMean) {
+  const auto normal = [](const std::vector<double>& x) {
+    std::vector<double> y;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double* row = x.data() + i / 3 * 3;
+      const double squares = row[0] * row[0] + row[1] * row[1] + row[2] * row[2];
+      y.push_back(x[i] / std::sqrt(squares / 3 + 1e-5) * static_cast<double>(i % 3 + 1));
+    }
+    return y;
+  };
+  const std::vector<Message> epsilon = {attr_float("epsilon", 1e-5f)};
+  const auto gamma = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("gamma", kFloat, {3}, {1, 2, 3});
+    inputs.push_back("gamma");
+  };
+  expect_near(run<float>({"SimplifiedLayerNormalization", epsilon}, kFloat, kShape, kX, gamma),
+              normal({kX.begin(), kX.end()}), "SimplifiedLayerNormalization");
+
+  OnnxBuilder b(17);
+  b.import_opset("com.microsoft", 1).input("x", kFloat, kShape);
+  b.constant<float>("skip", kFloat, {2, 3}, {1, 2, 3, 4, 5, 7})
+      .constant<float>("gamma", kFloat, {3}, {1, 2, 3});
+  b.constant<float>("bias", kFloat, {3}, {0.5f, -1, 2});
+  b.node("SkipSimplifiedLayerNormalization", {"x", "skip", "gamma", "bias"}, {"y", "", "", "sum"}, epsilon,
+         "com.microsoft");
+  for (const char* output : {"y", "sum"}) b.graph().message(12, Message().bytes(1, output));
+  ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+  const auto outputs = session.run({bytes_of(kX)});
+  const double added[] = {1.5, 1, 5, 4.5, 4, 9};
+  std::vector<double> sums;
+  for (size_t i = 0; i < 6; ++i) sums.push_back(static_cast<double>(kX[i]) + added[i]);
+  expect_near(values_of<float>(outputs.at(0)), normal(sums), "SkipSimplifiedLayerNormalization");
+  expect_near(values_of<float>(outputs.at(1)), sums, "sum");
+}
+
+TEST(OnnxOperator, NormalizationsByNeighboursAndLengths) {
+  // Five channels of two elements; each is divided by what the channels around it have.
+  const std::vector<float> x = {1, -2, 3, 0.5f, -1, 4, 2, 2.5f, 0.25f, -3};
+  std::vector<double> expected;
+  for (int c = 0; c < 5; ++c) {
+    for (int i = 0; i < 2; ++i) {
+      double sum = 0;
+      for (int k = std::max(0, c - 1); k <= std::min(4, c + 1); ++k) {
+        const auto other = static_cast<double>(x[static_cast<size_t>(k * 2 + i)]);
+        sum += other * other;
+      }
+      expected.push_back(static_cast<double>(x[static_cast<size_t>(c * 2 + i)]) /
+                         std::pow(2 + 0.5 / 3 * sum, 0.75));
+    }
+  }
+  const std::vector<Message> lrn = {attr_int("size", 3), attr_float("alpha", 0.5f), attr_float("bias", 2)};
+  expect_near(run<float>({"LRN", lrn}, kFloat, {1, 5, 2, 1}, x), expected, "LRN");
+
+  expected = normalized({kX.begin(), kX.end()}, 3, 0);
+  expect_near(run<float>({"MeanVarianceNormalization", {attr_ints("axes", {1})}}, kFloat, kShape, kX),
+              expected, "MeanVarianceNormalization");
+  for (const int64_t p : {1, 2}) {
+    expected.clear();
+    for (size_t row = 0; row < 6; row += 3) {
+      double sum = 0;
+      for (size_t i = row; i < row + 3; ++i)
+        sum += p == 1 ? std::fabs(static_cast<double>(kX[i]))
+                      : static_cast<double>(kX[i]) * static_cast<double>(kX[i]);
+      for (size_t i = row; i < row + 3; ++i)
+        expected.push_back(static_cast<double>(kX[i]) / (p == 1 ? sum : std::sqrt(sum)));
+    }
+    expect_near(run<float>({"LpNormalization", {attr_int("p", p)}}, kFloat, kShape, kX), expected,
+                "LpNormalization");
+  }
+  EXPECT_EQ(run<float>({"LpNormalization"}, kFloat, {1, 2}, std::vector<float>{0, 0}),
+            (std::vector<float>{0, 0}));
+}
+
+// ONNX Runtime fuses an activation with the convolution or the product before it.
+TEST(OnnxOperator, FusedActivations) {
+  const auto at = [](const char* name, const std::vector<float>& parameters) {
+    std::vector<Message> attributes = {attr_string("activation", name)};
+    if (!parameters.empty()) attributes.push_back(attr_floats("activation_params", parameters));
+    // A convolution of 1x1 with weight 2, bias -1, and another addend of 0.5.
+    return run<float>(
+        {.op = "FusedConv", .attributes = attributes, .domain = "com.microsoft"}, kFloat, {1, 1, 2, 3}, kX,
+        [](OnnxBuilder& b, Names& inputs) {
+          b.constant<float>("w", kFloat, {1, 1, 1, 1}, {2}).constant<float>("b", kFloat, {1}, {-1});
+          b.constant<float>("z", kFloat, {1, 1, 2, 3}, std::vector<float>(6, 0.5f));
+          inputs.insert(inputs.end(), {"w", "b", "z"});
+        });
+  };
+  const auto expect = [&](const char* name, const std::vector<float>& parameters, double (*f)(double)) {
+    std::vector<double> expected;
+    for (const float x : kX) expected.push_back(f(2 * static_cast<double>(x) - 0.5));
+    expect_near(at(name, parameters), expected, name);
+  };
+  expect("Relu", {}, [](double v) { return std::max(v, 0.0); });
+  expect("Tanh", {}, [](double v) { return std::tanh(v); });
+  expect("Sigmoid", {}, [](double v) { return 1 / (1 + std::exp(-v)); });
+  expect("LeakyRelu", {0.25f}, [](double v) { return v < 0 ? v / 4 : v; });
+  expect("Clip", {-0.75f, 3}, [](double v) { return std::clamp(v, -0.75, 3.0); });
+  expect("HardSigmoid", {0.125f, 0.25f}, [](double v) { return std::clamp(v / 8 + 0.25, 0.0, 1.0); });
+
+  const std::vector<Message> leaky = {attr_string("activation", "LeakyRelu"),
+                                      attr_float("activation_alpha", 0.5f)};
+  const auto weights = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<float>("w", kFloat, {3, 2}, {1, 0, 0, 1, 0, 0}).constant<float>("b", kFloat, {2}, {1, -1});
+    inputs.insert(inputs.end(), {"w", "b"});
+  };
+  expect_near(run<float>({.op = "FusedGemm", .attributes = leaky, .domain = "com.microsoft"}, kFloat, kShape,
+                         kX, weights),
+              {-0.75, -1, 1.125, -0.125}, "FusedGemm");
+}
+
+TEST(OnnxOperator, MaxPoolOfChannelsThatComeLast) {
+  const std::vector<uint8_t> x = {1, 200, 3, 4, 250, 6, 7, 8, 9, 10, 11, 0};  // [1, 2, 3, 2]
+  const std::vector<Message> window = {attr_ints("kernel_shape", {2, 2})};
+  EXPECT_EQ(run<uint8_t>({.op = "NhwcMaxPool", .attributes = window, .domain = "com.microsoft"}, kUint8,
+                         {1, 2, 3, 2}, x),
+            (std::vector<uint8_t>{9, 200, 250, 10}));
+}
+
 // A product of integers whose scales and zero point the network computes: 8 bits of error in the first
 // operand.
 TEST(OnnxOperator, ProductsThatQuantizeTheirInput) {

@@ -68,7 +68,7 @@ inline const std::vector<Row>& rows() {
   static const std::vector<Row> kRows = {
       {"convolution",
        "CONV_2D",
-       "Conv ConvInteger QLinearConv com.microsoft.QLinearConv",
+       "Conv ConvInteger QLinearConv com.microsoft.QLinearConv com.microsoft.FusedConv",
        "aten::conv2d aten::conv1d aten::convolution aten::_convolution quantized::conv2d "
        "quantized::conv2d_relu "
        "quantized::conv2d_prepack",
@@ -89,14 +89,15 @@ inline const std::vector<Row>& rows() {
       {"fully connected",
        "FULLY_CONNECTED",
        "Gemm MatMul MatMulInteger QLinearMatMul com.microsoft.QGemm com.microsoft.DynamicQuantizeMatMul "
-       "com.microsoft.MatMulIntegerToFloat com.microsoft.MatMulNBits",
+       "com.microsoft.MatMulIntegerToFloat com.microsoft.MatMulNBits com.microsoft.FusedGemm",
        "aten::linear aten::addmm aten::mm aten::matmul quantized::linear quantized::linear_relu "
        "quantized::linear_prepack",
        "qnn.dense nn.dense",
        {kDense, kFloatDense}},
       {"matrix product of activations",
        "BATCH_MATMUL",
-       "MatMul QLinearMatMul Einsum com.microsoft.FusedMatMul",
+       "MatMul QLinearMatMul Einsum com.microsoft.FusedMatMul com.microsoft.Attention "
+       "com.microsoft.QAttention com.microsoft.MultiHeadAttention",
        "aten::bmm aten::matmul aten::scaled_dot_product_attention",
        "qnn.batch_matmul nn.batch_matmul",
        {"|%0 = nn.batch_matmul(%x, %x, transpose_b=True);\n%0",
@@ -148,7 +149,7 @@ inline const std::vector<Row>& rows() {
         "|%0 = nn.avg_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
       {"maximum pool",
        "MAX_POOL_2D",
-       "MaxPool GlobalMaxPool",
+       "MaxPool GlobalMaxPool com.microsoft.NhwcMaxPool",
        "aten::max_pool2d aten::max_pool2d_with_indices",
        "nn.max_pool2d",
        {"|%0 = nn.max_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
@@ -286,8 +287,10 @@ inline const std::vector<Row>& rows() {
         "|%0 = qnn.log_softmax(%x, 0.1f, 0, 0.0625f, 255);\n%0", QPLAN_UNARY("nn.log_softmax")}},
       {"normalisation of layers, groups and instances",
        "",
-       "LayerNormalization RMSNormalization GroupNormalization InstanceNormalization "
-       "com.microsoft.SkipLayerNormalization",
+       "LayerNormalization RMSNormalization SimplifiedLayerNormalization GroupNormalization "
+       "InstanceNormalization MeanVarianceNormalization LpNormalization LRN "
+       "com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization "
+       "com.microsoft.EmbedLayerNormalization",
        "aten::layer_norm aten::native_layer_norm aten::group_norm "
        "aten::native_group_norm aten::instance_norm",
        "",
@@ -341,7 +344,7 @@ inline const std::vector<Row>& rows() {
       {"slices and positions",
        "STRIDED_SLICE SLICE REVERSE_V2 GATHER TILE BROADCAST_TO MIRROR_PAD RESIZE_NEAREST_NEIGHBOR "
        "DYNAMIC_UPDATE_SLICE",
-       "Slice Gather GatherElements GatherND ScatterND Tile Expand",
+       "Slice Gather GatherElements GatherND ScatterND ScatterElements Scatter Tile Expand",
        "aten::slice aten::narrow aten::select aten::upsample_nearest2d aten::embedding aten::expand",
        "strided_slice take",
        {"|%0 = strided_slice(%x, begin=[0, 0, 0, 0], end=[1, 6, 8, 16], strides=[1, 2, 2, 1]);\n%0"}},

@@ -120,6 +120,25 @@ void import_hard_sigmoid(const OpContext& op) {
          {"beta", static_cast<double>(op.attr_float("beta", 0.5f))}});
 }
 
+Value activated(const OpContext& op, const Value& x) {
+  const std::string name = op.attr_string("activation", "");
+  const Attribute* list = op.find_attr("activation_params", AttributeKind::kFloats);
+  const auto parameter = [&](size_t i, const char* attribute, float fallback) {
+    const float given = list != nullptr && i < list->floats.size() ? list->floats[i] : fallback;
+    return static_cast<double>(op.attr_float(attribute, given));
+  };
+  const double alpha = parameter(0, "activation_alpha", name == "LeakyRelu" ? 0.01f : 0.2f),
+               beta = parameter(1, "activation_beta", 0.5f);
+  if (name.empty()) return x;
+  if (name == "Relu") return op.emit("nn.relu", {x});
+  if (name == "Sigmoid") return op.emit("sigmoid", {x});
+  if (name == "Tanh") return op.emit("tanh", {x});
+  if (name == "LeakyRelu") return op.emit("nn.leaky_relu", {x}, {{"alpha", alpha}});
+  if (name == "HardSigmoid") return op.emit("hard_sigmoid", {x}, {{"alpha", alpha}, {"beta", beta}});
+  if (name == "Clip") return clip(op, x, alpha, beta);
+  throw Unsupported{cat("activation ", in_quotes(name))};
+}
+
 namespace {
 
 // x / 2 * (1 + erf(x / sqrt(2))), or with tanh in the place of erf.

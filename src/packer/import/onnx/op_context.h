@@ -260,11 +260,24 @@ Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t bloc
 // The sum of the data and the operand at `i`, where there is one.
 Value with_addend(const OpContext& op, const Value& x, size_t i);
 
+// (x - mean) / sqrt(variance + epsilon) over the last axis.
+Value normalized_rows(const OpContext& op, const Value& x, float epsilon);
+
+// What attributes activation and activation_params (of a convolution) or activation_alpha, ... (of a product)
+// make of x, for operators that ONNX Runtime fuses with it.
+Value activated(const OpContext& op, const Value& x);
+
 // log(1 + exp(x)).
 Value softplus(const OpContext& op, const Value& x);
 
 // What MatMul makes of two tensors of matrices.
 Value matrix_product(const OpContext& op, const Value& a, const Value& b);
+
+// The product of inputs 0 and 1, integers, in float32: which inputs its scales, zero points and addend are.
+struct IntegerProductInputs {
+  size_t scale, weights_scale, zero_point, weights_zero_point, bias;
+};
+Value integer_product_to_float(const OpContext& op, const IntegerProductInputs& at);
 
 // Constants of integers, as lists that the importer works with.
 

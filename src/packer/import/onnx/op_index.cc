@@ -54,10 +54,9 @@ size_t named_axes(const ir::Shape& indices, const ir::Shape& data, size_t first)
   return static_cast<size_t>(indices.back());
 }
 
-}  // namespace
-
-void import_gather_elements(const OpContext& op) {
-  op.expect_counts(2, 2);
+// For each index at input 1 the element of the data that it names: of the index's own place, but along
+// attribute axis where the index says.
+ir::Ints elements_named(const OpContext& op) {
   const Value& data = op.input(0);
   const ir::Shape shape = op.shape(data), wanted = op.shape(op.input(1));
   const auto axis = static_cast<size_t>(OpContext::axis_of(op.attr_int("axis", 0), shape.size()));
@@ -74,7 +73,16 @@ void import_gather_elements(const OpContext& op) {
     }
     positions[i] = at;
   }
-  op.define(0, rows_at(op, data, num_elements(shape, 0, shape.size()), positions, wanted));
+  return positions;
+}
+
+}  // namespace
+
+void import_gather_elements(const OpContext& op) {
+  op.expect_counts(2, 2);
+  const Value& data = op.input(0);
+  const int64_t count = num_elements(op.shape(data), 0, op.shape(data).size());
+  op.define(0, rows_at(op, data, count, elements_named(op), op.shape(op.input(1))));
 }
 
 void import_gather_nd(const OpContext& op) {
@@ -131,6 +139,14 @@ void import_scatter_nd(const OpContext& op) {
   if (op.shape(op.input(2)) != expected)
     invalid(cat("the updates are ", op.type(op.input(2)), ", expected shape ", to_text(expected)));
   scatter(op, places, num_elements(shape, 0, named));
+}
+
+void import_scatter_elements(const OpContext& op) {
+  op.expect_counts(3, 3);
+  const ir::Shape shape = op.shape(op.input(0));
+  if (op.shape(op.input(2)) != op.shape(op.input(1)))
+    invalid(cat("the updates are ", op.type(op.input(2)), ", the indices ", op.type(op.input(1))));
+  scatter(op, elements_named(op), num_elements(shape, 0, shape.size()));
 }
 
 void import_trilu(const OpContext& op) {

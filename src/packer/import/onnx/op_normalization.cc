@@ -1,4 +1,6 @@
 // Normalisations, by the arithmetic that ONNX defines them with, and batch normalisation.
+#include <limits>
+
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
@@ -66,13 +68,40 @@ void import_rms_normalization(const OpContext& op) {
   op.define(0, op.emit("multiply", {all, op.input(1)}));
 }
 
+Value normalized_rows(const OpContext& op, const Value& x, float epsilon) {
+  const auto last = static_cast<int64_t>(op.shape(x).size()) - 1;
+  return normalized(op, x, {last}, static_cast<double>(epsilon));
+}
+
+namespace {
+
+// The data and what skipped a layer, with a bias at input i, which is the fourth output. The second and the
+// third are statistics of training.
+Value sum_of_skipped(const OpContext& op, size_t i) {
+  for (const size_t statistic : {1, 2}) {
+    if (op.has_output(statistic)) throw Unsupported{"outputs of training"};
+  }
+  const Value sum = with_addend(op, op.emit("add", {op.input(0), op.input(1)}), i);
+  if (op.has_output(3)) op.define(3, sum);
+  return sum;
+}
+
+}  // namespace
+
 // The data, what skipped a layer, scale, bias of the normalisation, bias of the sum.
 void import_skip_layer_normalization(const OpContext& op) {
-  op.expect_counts(3, 5);
-  const Value sum = with_addend(op, op.emit("add", {op.input(0), op.input(1)}), 4);
-  const auto last = static_cast<int64_t>(op.shape(sum).size()) - 1;
-  const Value all = normalized(op, sum, {last}, epsilon_of(op, 1e-12f));
+  op.expect_counts(3, 5, 4);
+  const Value all = normalized_rows(op, sum_of_skipped(op, 4), op.attr_float("epsilon", 1e-12f));
   op.define(0, with_addend(op, op.emit("multiply", {all, op.input(2)}), 3));
+}
+
+// The data, what skipped a layer, scale, bias of the sum.
+void import_skip_rms_normalization(const OpContext& op) {
+  op.expect_counts(3, 4, 4);
+  const Value sum = sum_of_skipped(op, 3);
+  const auto last = static_cast<int64_t>(op.shape(sum).size()) - 1;
+  const Value all = divided_by_deviation(op, sum, sum, {last}, epsilon_of(op, 1e-12f));
+  op.define(0, op.emit("multiply", {all, op.input(2)}));
 }
 
 // ---- over all axes after the channels ----
@@ -117,6 +146,59 @@ void import_group_normalization(const OpContext& op) {
   if (!by_group) all = op.reshape(all, shape);
   all = op.emit("add", {op.emit("multiply", {all, factor(1)}), factor(2)});
   op.define(0, op.reshape(all, shape));
+}
+
+// ---- others ----
+
+// x / (bias + alpha * the mean of the squares of `size` channels around)^beta.
+void import_lrn(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const ir::Shape shape = op.shape(x);
+  const int64_t size = op.attr_int("size", 0);
+  if (shape.size() < 2) throw Unsupported{cat("data of rank ", shape.size())};
+  if (size < 1 || size > kMaxWindow) invalid(cat("attribute 'size' is ", size));
+  const ir::DType dtype = op.type(x).dtype;
+  const auto attribute = [&](const char* name, float fallback) {
+    return Value{scalar_of(static_cast<double>(op.attr_float(name, fallback)), dtype)};
+  };
+  // Channels as the height of an image, whose width is all the rest.
+  const int64_t rest = num_elements(shape, 2, shape.size());
+  WindowAxis channels = {.extent = shape[1], .kernel = size};
+  channels.split_pads(size - 1, true);
+  const Value squares = op.reshape(op.emit("multiply", {x, x}), {shape[0], 1, shape[1], rest});
+  const Value mean = average_plane(op, squares, channels, {.extent = rest}, true);
+  const Value scaled = op.emit("multiply", {op.reshape(mean, shape), attribute("alpha", 1e-4f)});
+  const Value base = op.emit("add", {scaled, attribute("bias", 1)});
+  op.define(0, op.emit("divide", {x, op.emit("power", {base, attribute("beta", 0.75f)})}));
+}
+
+// (x - mean) / (deviation + 1e-9).
+void import_mean_variance_normalization(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  ir::Ints axes = op.attr_ints("axes").value_or(ir::Ints{0, 2, 3});
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, op.shape(x).size());
+  const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
+  const Value centred = op.emit("subtract", {x, op.emit("mean", {x}, over)});
+  const Value variance = op.emit("mean", {op.emit("multiply", {centred, centred})}, over);
+  const Value least{scalar_of(1e-9, op.type(x).dtype)};
+  op.define(0, op.emit("divide", {centred, op.emit("add", {op.emit("sqrt", {variance}), least})}));
+}
+
+// x / the sum of its absolute values or the root of that of its squares, along an axis; 0 where all are 0.
+void import_lp_normalization(const OpContext& op) {
+  op.expect_counts(1, 1);
+  const Value& x = op.input(0);
+  const int64_t p = op.attr_int("p", 2);
+  if (p != 1 && p != 2) invalid(cat("attribute 'p' is ", p, ", expected 1 or 2"));
+  const int64_t axis = OpContext::axis_of(op.attr_int("axis", -1), op.shape(x).size());
+  const Value parts = p == 1 ? op.emit("abs", {x}) : op.emit("multiply", {x, x});
+  const Value sum = op.emit("sum", {parts}, {{"axis", ir::Ints{axis}}, {"keepdims", true}});
+  const Value norm = p == 1 ? sum : op.emit("sqrt", {sum});
+  const auto least = static_cast<double>(std::numeric_limits<float>::min());
+  const Value above = op.emit("maximum", {norm, Value{scalar_of(least, op.type(x).dtype)}});
+  op.define(0, op.emit("divide", {x, above}));
 }
 
 // Batch normalisation as in inference; the later outputs are statistics of training.

@@ -83,14 +83,28 @@ PlaneConv plane_conv(const OpContext& op, size_t weights, Layout layout, const c
 
 }  // namespace
 
-void import_conv(const OpContext& op) {
-  op.expect_counts(2, 3);
+namespace {
+
+Value conv(const OpContext& op) {
   const size_t rank = op.shape(op.input(0)).size();
-  if (rank == 5) return op.define(0, volume_conv(op, op.input(0), op.input(1)));
+  if (rank == 5) return volume_conv(op, op.input(0), op.input(1));
   PlaneConv conv = plane_conv(op, 1, Layout::kNchw, "3, 4 or 5");
   Value result = op.emit("nn.conv2d", {conv.data, conv.weights}, std::move(conv.attrs));
   if (op.has_input(2)) result = op.emit("nn.bias_add", {result, op.input(2)}, {{"axis", int64_t{1}}});
-  op.define(0, without_height(op, result, op.input(0)));
+  return without_height(op, result, op.input(0));
+}
+
+}  // namespace
+
+void import_conv(const OpContext& op) {
+  op.expect_counts(2, 3);
+  op.define(0, conv(op));
+}
+
+// com.microsoft: with another addend and an activation.
+void import_fused_conv(const OpContext& op) {
+  op.expect_counts(2, 4);
+  op.define(0, activated(op, with_addend(op, conv(op), 3)));
 }
 
 namespace {
@@ -361,8 +375,9 @@ void import_fused_mat_mul(const OpContext& op) {
   op.define(0, scaled(op, matrix_product(op, a, b), op.attr_float("alpha", 1)));
 }
 
-void import_gemm(const OpContext& op) {
-  op.expect_counts(op.opset() < 11 ? 3 : 2, 3);
+namespace {
+
+Value gemm(const OpContext& op) {
   const float alpha = op.attr_float("alpha", 1), beta = op.attr_float("beta", 1);
   const bool trans_a = op.attr_int("transA", 0) != 0, trans_b = op.attr_int("transB", 0) != 0;
   if (op.opset() < 7) op.attr_int("broadcast", 0);  // says that the addend's shape may differ
@@ -385,7 +400,20 @@ void import_gemm(const OpContext& op) {
     if (op.shape(result) != shape)
       invalid(cat("the addend is ", op.type(addend), ", expected to broadcast to ", to_text(shape)));
   }
-  op.define(0, result);
+  return result;
+}
+
+}  // namespace
+
+void import_gemm(const OpContext& op) {
+  op.expect_counts(op.opset() < 11 ? 3 : 2, 3);
+  op.define(0, gemm(op));
+}
+
+// com.microsoft: with an activation.
+void import_fused_gemm(const OpContext& op) {
+  op.expect_counts(2, 3);
+  op.define(0, activated(op, gemm(op)));
 }
 
 void import_qlinear_mat_mul(const OpContext& op) {
@@ -482,11 +510,9 @@ namespace {
 constexpr size_t kNoInput = 9;  // more than any of these operators has
 
 // sums * scales + bias; scales: of both operands.
-void define_scaled(const OpContext& op, const Value& sums, const Value& scales, size_t bias) {
+Value scaled_sums(const OpContext& op, const Value& sums, const Value& scales, size_t bias) {
   const Value real = op.emit("cast", {sums}, {{"dtype", std::string("float32")}});
-  Value result = op.emit("multiply", {real, scales});
-  if (op.has_input(bias)) result = op.emit("add", {result, op.input(bias)});
-  op.define(0, result);
+  return with_addend(op, op.emit("multiply", {real, scales}), bias);
 }
 
 // The product of integers of a tensor with a zero point that the network computes.
@@ -501,12 +527,21 @@ Value integer_product(const OpContext& op, const Value& data, const Value& weigh
 
 }  // namespace
 
-// A, B, a scale, b scale, a zero point, b zero point, bias.
+Value integer_product_to_float(const OpContext& op, const IntegerProductInputs& at) {
+  Value sums = integer_product(op, op.input(0), op.input(1), at.weights_zero_point);
+  if (op.has_input(at.zero_point)) {
+    const Value part = zero_point_part(op, op.input(at.zero_point), 1, at.weights_zero_point);
+    sums = op.emit("subtract", {sums, part});
+  }
+  const Value scales = op.emit("multiply", {op.input(at.scale), op.input(at.weights_scale)});
+  return scaled_sums(op, sums, scales, at.bias);
+}
+
 void import_mat_mul_integer_to_float(const OpContext& op) {
   op.expect_counts(4, 7);
-  Value sums = integer_product(op, op.input(0), op.input(1), 5);
-  if (op.has_input(4)) sums = op.emit("subtract", {sums, zero_point_part(op, op.input(4), 1, 5)});
-  define_scaled(op, sums, op.emit("multiply", {op.input(2), op.input(3)}), 6);
+  op.define(0,
+            integer_product_to_float(
+                op, {.scale = 2, .weights_scale = 3, .zero_point = 4, .weights_zero_point = 5, .bias = 6}));
 }
 
 // A float32, B, b scale, b zero point, bias.
@@ -515,7 +550,8 @@ void import_dynamic_quantize_mat_mul(const OpContext& op) {
   const DynamicallyQuantized a = dynamically_quantized(op, op.input(0));
   const Value sums = integer_product(op, a.data, op.input(1), 3);
   const Value part = zero_point_part(op, a.zero_point, 1, 3);
-  define_scaled(op, op.emit("subtract", {sums, part}), op.emit("multiply", {a.scale, op.input(2)}), 4);
+  const Value scales = op.emit("multiply", {a.scale, op.input(2)});
+  op.define(0, scaled_sums(op, op.emit("subtract", {sums, part}), scales, 4));
 }
 
 void import_qgemm(const OpContext& op) {
@@ -545,7 +581,7 @@ void import_qgemm(const OpContext& op) {
   const Value sums = tail.bias.is_known()
                          ? op.emit("nn.bias_add", {accumulator, tail.bias}, {{"axis", tail.channel_axis}})
                          : accumulator;
-  define_scaled(op, sums, product_scales(tail.input, tail.kernel, tail.alpha), kNoInput);
+  op.define(0, scaled_sums(op, sums, product_scales(tail.input, tail.kernel, tail.alpha), kNoInput));
 }
 
 }  // namespace qplan::onnx

@@ -62,6 +62,17 @@ void import_max_pool(const OpContext& op) {
   op.define(0, without_height(op, pooled, op.input(0)));
 }
 
+// com.microsoft: of integers whose channels come last.
+void import_nhwc_max_pool(const OpContext& op) {
+  op.expect_counts(1, 1);
+  op.attr_int("storage_order", 0);
+  const Window window = pool_window(op, op.input(0), Layout::kNhwc, kQuantizedRanks);
+  if (window.has_dilations()) throw Unsupported{"dilations"};
+  ir::Attrs attrs = window.plane_attrs("pool_size");
+  attrs.set("layout", layout_name(Layout::kNhwc));
+  op.define(0, op.emit("nn.max_pool2d", {op.input(0)}, std::move(attrs)));
+}
+
 void import_average_pool(const OpContext& op) {
   op.expect_counts(1, 1);
   if (op.shape(op.input(0)).size() == 5) return op.define(0, volume_average_pool(op, op.input(0)));
