@@ -111,5 +111,6 @@ function(qplan_unity target)
     endforeach()
   endforeach()
   # A type of an anonymous namespace in a unit is in no header, whatever the warning believes.
-  target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+  target_compile_options(${target} PRIVATE
+    "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-subobject-linkage>")
 endfunction()

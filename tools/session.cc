@@ -111,9 +111,9 @@ void add_custom_operators_option(CLI::App& command, std::string& path) {
 }
 
 CustomOperators::CustomOperators(const std::string& path) {
-  if (path.empty()) return;
   qplan_error error = make_error();
-  check(qplan_host_custom_operators_load(path.c_str(), &operators, &count, &error), error, "");
+  const char* library = path.empty() ? nullptr : path.c_str();
+  check(qplan_host_custom_operators_load(library, &operators, &count, &error), error, "");
 }
 
 void add_max_work_option(CLI::App& command, uint64_t& max_work) {

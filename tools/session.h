@@ -38,7 +38,7 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 std::vector<NamedFile> input_files(const SessionOptions& options, std::vector<NamedFile> others,
                                    const std::vector<std::string>& inputs = {});
 
-// --custom-operators, and the operators of the library; none of "". Failure.
+// --custom-operators, and the operators of the library (none of "") with those that come with qplan. Failure.
 void add_custom_operators_option(CLI::App& command, std::string& path);
 struct CustomOperators {
   explicit CustomOperators(const std::string& path);

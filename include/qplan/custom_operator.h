@@ -137,9 +137,10 @@ QPLAN_API const qplan_kernel_set* qplan_kernels_with_custom(qplan_kernel_set_sto
 /* The entry of a library of operators, and how the command finds it. */
 #define QPLAN_CUSTOM_OPERATORS_ENTRY_NAME "qplan_custom_operators"
 typedef const qplan_custom_operator* const* (*qplan_custom_operators_entry_fn)(uint32_t* count);
-/* In libqplan_host. Loads a library of operators, which stays loaded until the process ends. QPLAN_FILE_ERROR
- * where path cannot be loaded, QPLAN_INVALID_ARGUMENT where it has no such entry or an operator is not whole.
- */
+/* In libqplan_host. Loads a library of operators, which stays loaded until the process ends, and returns them
+ * with those that come with qplan after them: TFLite_Detection_PostProcess and PosenetDecoderOp of TensorFlow
+ * Lite. path NULL: these alone. The list lives as long. QPLAN_FILE_ERROR where path cannot be loaded,
+ * QPLAN_INVALID_ARGUMENT where it has no such entry or an operator is not whole. */
 QPLAN_API qplan_status qplan_host_custom_operators_load(const char* path,
                                                         const qplan_custom_operator* const** operators,
                                                         uint32_t* num_operators, qplan_error* error);

@@ -25,11 +25,13 @@ _BOOLS = ((_capi.DL_BOOL, 8), (_capi.DL_UINT, 1))
 
 
 def load_custom_operators(path):
-    """The operators of a shared library and their number; none of None. The library stays loaded."""
-    operators, count = ctypes.c_void_p(), ctypes.c_uint32()
-    if path is not None:
-        name, error = c_path("custom_operators", path), _capi.Error()
-        check(library().qplan_host_custom_operators_load(name, operators, count, error), error)
+    """The operators of a shared library (of None: none) with those that come with qplan, and their number.
+
+    The library stays loaded.
+    """
+    operators, count, error = ctypes.c_void_p(), ctypes.c_uint32(), _capi.Error()
+    name = c_path("custom_operators", path) if path is not None else None
+    check(library().qplan_host_custom_operators_load(name, operators, count, error), error)
     return operators, count.value
 
 

@@ -1,4 +1,4 @@
-// Shared libraries: drivers of NPUs, opened with the hooks of a host, and custom operators.
+// Drivers of NPUs in shared libraries, opened with the hooks of a host.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -9,15 +9,17 @@
 #include <new>
 #include <string>
 
-#include "qplan/custom_operator.h"
 #include "qplan/host.h"
 #include "qplan/npu_driver.h"
+#include "src/host/shared_library.h"
 #include "src/host/system.h"
 
 namespace {
 
+using qplan::host::load_library;
 using qplan::host::quoted_path;
 using qplan::host::report;
+using qplan::host::SharedLibrary;
 
 // ---- hooks: those of a machine whose device shares memory and caches with the CPU ----
 
@@ -109,29 +111,6 @@ struct OpenDevice {
 
 }  // namespace
 
-namespace {
-
-using Library = std::unique_ptr<void, void (*)(void*)>;
-
-// A name without a slash would be looked for in the system's directories.
-std::string file_of(const char* path) {
-  const std::string name = path;
-  return name.find('/') == std::string::npos ? "./" + name : name;
-}
-
-// Null, with the error reported, where it cannot be loaded.
-Library load_library(const std::string& file, const std::string& where, qplan_error* error) {
-  Library handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), qplan_host_driver_unload);
-  if (handle != nullptr) return handle;
-  const char* reason = dlerror();
-  std::string text = reason == nullptr ? "unknown reason" : reason;
-  if (text.compare(0, file.size() + 2, file + ": ") == 0) text.erase(0, file.size() + 2);
-  (void)report(error, QPLAN_FILE_ERROR, where + "cannot be loaded: " + text);
-  return handle;
-}
-
-}  // namespace
-
 qplan_status qplan_host_driver_load(const char* path, const qplan_npu_driver** driver, void** library,
                                     qplan_error* error) {
   if (path == nullptr || driver == nullptr || library == nullptr) {
@@ -141,7 +120,7 @@ qplan_status qplan_host_driver_load(const char* path, const qplan_npu_driver** d
   *library = nullptr;
   try {
     const std::string where = "driver library " + quoted_path(path) + ": ";
-    Library handle = load_library(file_of(path), where, error);
+    SharedLibrary handle = load_library(path, where, error);
     if (handle == nullptr) return QPLAN_FILE_ERROR;
     const auto entry =
         reinterpret_cast<qplan_npu_driver_entry_fn>(dlsym(handle.get(), QPLAN_NPU_DRIVER_ENTRY_NAME));
@@ -159,41 +138,6 @@ qplan_status qplan_host_driver_load(const char* path, const qplan_npu_driver** d
     if (!fault.empty()) return report(error, QPLAN_DRIVER_MISSING, where + fault);
     *driver = table;
     *library = handle.release();
-    return QPLAN_OK;
-  } catch (const std::bad_alloc&) {
-    return report(error, QPLAN_OUT_OF_MEMORY, "");
-  }
-}
-
-qplan_status qplan_host_custom_operators_load(const char* path,
-                                              const qplan_custom_operator* const** operators,
-                                              uint32_t* num_operators, qplan_error* error) {
-  if (path == nullptr || operators == nullptr || num_operators == nullptr)
-    return report(error, QPLAN_INVALID_ARGUMENT,
-                  "custom operators: path, operators or num_operators is NULL");
-  *operators = nullptr;
-  *num_operators = 0;
-  try {
-    const std::string where = "custom operators " + quoted_path(path) + ": ";
-    Library handle = load_library(file_of(path), where, error);
-    if (handle == nullptr) return QPLAN_FILE_ERROR;
-    const auto entry = reinterpret_cast<qplan_custom_operators_entry_fn>(
-        dlsym(handle.get(), QPLAN_CUSTOM_OPERATORS_ENTRY_NAME));
-    if (entry == nullptr) {
-      return report(error, QPLAN_INVALID_ARGUMENT,
-                    where + "exports no '" QPLAN_CUSTOM_OPERATORS_ENTRY_NAME "' (qplan/custom_operator.h)");
-    }
-    uint32_t count = 0;
-    const qplan_custom_operator* const* found = entry(&count);
-    qplan_kernel_set_storage storage;
-    if (found == nullptr || count == 0 ||
-        qplan_kernels_with_custom(&storage, qplan_kernels_reference(), found, count) == nullptr) {
-      return report(error, QPLAN_INVALID_ARGUMENT,
-                    where + "has no operators, or one that lacks its struct_size, name, prepare or run");
-    }
-    *operators = found;
-    *num_operators = count;
-    (void)handle.release();
     return QPLAN_OK;
   } catch (const std::bad_alloc&) {
     return report(error, QPLAN_OUT_OF_MEMORY, "");

@@ -1,5 +1,6 @@
 """Options of qplan.pack and qplan.import_text, on Relay text."""
 
+import json
 import logging
 import re
 import signal
@@ -163,6 +164,30 @@ class Options(unittest.TestCase):
             self.assertIn("expected constant, found parameter '%weight'", report)
             body = qplan.import_text(path, True, input_types=SHAPE, bindings={"weight": WEIGHT}, body=True)
             self.assertIn("def @body(", body)
+
+    def test_operators_that_come_with_qplan_need_no_library(self):
+        # Two boxes around their anchors, which are disjoint: both stay, the better one first.
+        options = {"max_detections": [2.0], "num_classes": [1.0], "nms_iou_threshold": [0.5],
+                   **{f"{axis}_scale": [1.0] for axis in "yxhw"}}
+        quoted = json.dumps(options).replace('"', '\\"')
+        text = f"""#[version = "0.0.5"]
+def @main(%boxes: Tensor[(1, 2, 4), float32], %scores: Tensor[(1, 2, 1), float32], %anchors: Tensor[(2, 4), float32],
+          output_names=["a", "b", "c", "d"]) {{
+  %0 = custom((%boxes, %scores, %anchors), operator="TFLite_Detection_PostProcess", options="{quoted}",
+              shapes=[[1, 2, 4], [1, 2], [1, 2], [1]], dtypes="float32,float32,float32,float32",
+              scales="[0,0,0,0,0,0,0]", zero_points=[0, 0, 0, 0, 0, 0, 0], scratch_bytes=1024);
+  (%0.0, %0.1, %0.2, %0.3)
+}}"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "detector.relay"
+            path.write_text(text, encoding="utf-8")
+            plan = qplan.pack(path)
+        anchors = numpy.array([[0.25, 0.25, 0.5, 0.5], [0.75, 0.75, 0.25, 0.5]], numpy.float32)
+        with qplan.Session(plan) as session:
+            boxes, classes, scores, count = session.run(
+                numpy.zeros((1, 2, 4), numpy.float32), numpy.array([[[0.5], [0.75]]], numpy.float32), anchors)
+        self.assertEqual(boxes.tolist(), [[[0.625, 0.5, 0.875, 1.0], [0.0, 0.0, 0.5, 0.5]]])
+        self.assertEqual((classes.tolist(), scores.tolist(), count.tolist()), ([[0, 0]], [[0.75, 0.5]], [2]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Custom operators as a user meets them: the sample's library is compiled, TFLite files with such operators are packed
-and run with it. Expected values come from NumPy, written here."""
+"""Custom operators as a user meets them: TFLite files with such operators are packed and run, with the sample's library,
+which is compiled, and with those that come with qplan. Expected values come from NumPy, written here."""
 
 import json
 import os
@@ -148,7 +148,8 @@ def detections(corners, scores, options):
     if options.get("use_regular_nms"):
         found = []
         for k in range(scores.shape[1]):
-            found += [(float(scores[b, k]), -k, -i, b, k) for i, b in
+            # Later classes come first among equal scores, as in TensorFlow Lite 2.9.
+            found += [(float(scores[b, k]), k, -i, b, k) for i, b in
                       enumerate(survivors(corners, scores[:, k], threshold, overlap, options["detections_per_class"]))]
         found = sorted(found, reverse=True)[:most]
         return [(b, k, scores[b, k], i) for i, (_, _, _, b, k) in enumerate(found)], len(found)
@@ -230,11 +231,15 @@ class CustomOperators(support.CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.operators = cls.library("libcustom_operators.so", sorted(SAMPLE.glob("*.c")))
+
+    @classmethod
+    def library(cls, name, sources):
         compiler = os.environ.get("CC") or shutil.which("cc")
-        cls.operators = cls._class_folder / "libcustom_operators.so"
         includes = [f"-I{path}" for path in [support.REPOSITORY / "include", *INCLUDES]]
         subprocess.run([compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared",
-                        *includes, *map(str, sorted(SAMPLE.glob("*.c"))), "-lm", "-o", str(cls.operators)], check=True)
+                        *includes, *map(str, sources), "-lm", "-o", str(cls._class_folder / name)], check=True)
+        return cls._class_folder / name
 
     def fails(self, *arguments):
         """The error of the command."""
@@ -247,19 +252,19 @@ class CustomOperators(support.CommandTest):
                            [tensor("x", list(shape), kind), tensor("y", list(shape), kind)], [0], [1],
                            [("Twice", [0], [1], options)])
 
-    def pack_and_run(self, model, inputs):
+    def pack_and_run(self, model, inputs, *library):
         plan = self.folder / "custom.qplan"
-        self.succeed("pack", model, "-o", plan, "--custom-operators", self.operators)
+        self.succeed("pack", model, "-o", plan, *library)
         files = []
         for i, array in enumerate(inputs):
             files.append(self.folder / f"in{i}.bin")
             files[-1].write_bytes(array.tobytes())
-        self.succeed("run", plan, "--custom-operators", self.operators, "--input", *files, "--output-dir", self.folder)
+        self.succeed("run", plan, *library, "--input", *files, "--output-dir", self.folder)
         return plan
 
     def test_an_operator_computes_from_a_tflite_file_to_output_bytes(self):
         x = np.array([[-1.5, 0, 2, 3.25, 1e30, -7]], np.float32)
-        plan = self.pack_and_run(self.twice(), [x])
+        plan = self.pack_and_run(self.twice(), [x], "--custom-operators", self.operators)
         y = np.frombuffer((self.folder / "output0.bin").read_bytes(), np.float32)
         self.assertEqual(y.tobytes(), (2 * x).tobytes())
         self.succeed("check", plan, "--custom-operators", self.operators)
@@ -276,7 +281,8 @@ class CustomOperators(support.CommandTest):
 
     def test_an_option_of_the_model_reaches_the_operator(self):
         x = np.arange(6, dtype=np.float32).reshape(1, 6)
-        self.pack_and_run(self.twice(flexbuffer_map({"factor": -0.5, "label": "a", "list": [1.0, 2.0]})), [x])
+        self.pack_and_run(self.twice(flexbuffer_map({"factor": -0.5, "label": "a", "list": [1.0, 2.0]})), [x],
+                          "--custom-operators", self.operators)
         y = np.frombuffer((self.folder / "output0.bin").read_bytes(), np.float32)
         self.assertEqual(y.tobytes(), (np.float32(-0.5) * x).tobytes())
 
@@ -338,7 +344,7 @@ class CustomOperators(support.CommandTest):
         self.succeed("pack", text, "-o", again, "--strip-names")
         self.assertEqual(plan.read_bytes(), again.read_bytes())
 
-    def detect(self, options, seed, num_boxes=60, num_classes=5, background=1):
+    def detect(self, options, seed, num_boxes=60, num_classes=5, background=1, library=()):
         """The model on quantised encodings and scores, with constant anchors, against NumPy."""
         random = np.random.default_rng(seed)
         boxes = random.integers(0, 256, (1, num_boxes, 4), dtype=np.uint8)
@@ -356,7 +362,7 @@ class CustomOperators(support.CommandTest):
              tensor("anchors", [num_boxes, 4], "UINT8", 1 / 255, 0, anchor_codes.tobytes()),
              *[tensor(name, []) for name in ("a", "b", "c", "d")]], [0, 1], [3, 4, 5, 6],
             [("TFLite_Detection_PostProcess", [0, 1, 2], [3, 4, 5, 6], flexbuffer_map(options))])
-        self.pack_and_run(model, [boxes, scores])
+        self.pack_and_run(model, [boxes, scores], *library)
         found = [np.frombuffer((self.folder / f"output{i}.bin").read_bytes(), np.float32) for i in range(4)]
         real = decoded(dequantised(boxes[0], 0.06, 128), dequantised(anchor_codes, 1 / 255, 0),
                        [options[name] for name in ("y_scale", "x_scale", "h_scale", "w_scale")])
@@ -375,6 +381,34 @@ class CustomOperators(support.CommandTest):
     def test_detections_by_the_fast_suppression_are_those_of_numpy(self):
         for seed in range(3):
             self.detect({}, seed)
+
+    def test_operators_of_a_library_come_before_those_of_qplan(self):
+        other = self.folder / "other.c"
+        other.write_text("""#include <qplan/custom_operator.h>
+static qplan_status prepare(const qplan_custom_operator* self, const qplan_custom_call* call,
+                            qplan_custom_needs* needs) {
+  (void)self;
+  (void)call;
+  return qplan_custom_refuse(needs, "this one takes nothing");
+}
+static void run(const qplan_custom_operator* self, const qplan_custom_call* call) {
+  (void)self;
+  (void)call;
+}
+static const qplan_custom_operator other = {sizeof(qplan_custom_operator), 0, "TFLite_Detection_PostProcess",
+                                            NULL, NULL, prepare, run};
+QPLAN_API const qplan_custom_operator* const* qplan_custom_operators(uint32_t* count);
+const qplan_custom_operator* const* qplan_custom_operators(uint32_t* count) {
+  static const qplan_custom_operator* const operators[] = {&other};
+  *count = 1;
+  return operators;
+}
+""", encoding="utf-8")
+        library = "--custom-operators", self.library("libother.so", [other])
+        self.detect({}, 1, library=("--custom-operators", self.operators))  # which has no such operator
+        error = self.fails("pack", self.folder / "detect.tflite", "-o", self.folder / "no.qplan", *library)
+        self.assertIn("outputs without shapes, which the operator does not infer", error)
+        self.assertIn("this one takes nothing", self.fails("check", self.folder / "custom.qplan", *library))
 
     def test_each_box_gives_as_many_classes_as_the_model_asks_for(self):
         self.detect({"max_classes_per_detection": 3}, 11)

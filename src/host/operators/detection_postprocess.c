@@ -8,10 +8,14 @@
  * max_classes_per_detection, detections_per_class (100), use_regular_nms (0), nms_score_threshold,
  * nms_iou_threshold, num_classes, y_scale, x_scale, h_scale, w_scale.
  *
- * Equal scores: the box, or the class, with the lower index comes first. A box whose edges are not in order,
- * or are no numbers, overlaps nothing (TFLite ends the run with an error there; run() cannot fail). */
+ * Equal scores: the box, or the class of a box, with the lower index comes first; with regular NMS, of two
+ * classes the one with the higher index, as in TFLite 2.9, which puts a class into the list before its
+ * equals. (Of equal classes of one box TFLite takes those that the sort of its library leaves first.) A box
+ * whose edges are not in order, or are no numbers, overlaps nothing (TFLite ends the run with an error there;
+ * run() cannot fail). */
 #include <math.h>
-#include <qplan/custom_operator.h>
+
+#include "qplan/custom_operator.h"
 
 enum { BOXES, SCORES, ANCHORS };
 enum { OUT_BOXES, OUT_CLASSES, OUT_SCORES, OUT_COUNT };
@@ -274,7 +278,8 @@ static uint32_t detect_regular(const qplan_custom_call* call, const Settings* s,
     for (i = 0; i < s->num_boxes; i++) at->scores[i] = score_of(call, s, i, k);
     of_class = suppress(s, at->boxes, at->scores, at->order, at->is_gone, s->per_class, at->selected);
     total = count + of_class;
-    for (i = 0; i < of_class; i++) at->detections[count + i] = at->selected[i] * s->num_classes + k;
+    for (i = count; i-- > 0;) at->detections[of_class + i] = at->detections[i];
+    for (i = 0; i < of_class; i++) at->detections[i] = at->selected[i] * s->num_classes + k;
     for (i = 0; i < total; i++) {
       const uint32_t d = at->detections[i];
       at->values[i] = score_of(call, s, d / s->num_classes, d % s->num_classes);
@@ -306,5 +311,6 @@ static void run(const qplan_custom_operator* self, const qplan_custom_call* call
   ((float*)call->outputs[OUT_COUNT].data)[0] = (float)count;
 }
 
-const qplan_custom_operator detection_postprocess_operator = {
+extern const qplan_custom_operator qplan_host_detection_postprocess;
+const qplan_custom_operator qplan_host_detection_postprocess = {
     sizeof(qplan_custom_operator), 0, "TFLite_Detection_PostProcess", NULL, infer, prepare, run};

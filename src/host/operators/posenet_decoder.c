@@ -10,7 +10,8 @@
  * scores: the first in the order of rows, columns and keypoints, or the one that was found first, comes
  * first. A fourth input (long offsets, for masks) is refused. */
 #include <math.h>
-#include <qplan/custom_operator.h>
+
+#include "qplan/custom_operator.h"
 
 enum { HEATMAPS, SHORTS, MIDS };
 enum { OUT_KEYPOINTS, OUT_KEYPOINT_SCORES, OUT_SCORES, OUT_COUNT };
@@ -340,5 +341,6 @@ static void run(const qplan_custom_operator* self, const qplan_custom_call* call
   ((float*)call->outputs[OUT_COUNT].data)[0] = (float)kept;
 }
 
-const qplan_custom_operator posenet_decoder_operator = {
+extern const qplan_custom_operator qplan_host_posenet_decoder;
+const qplan_custom_operator qplan_host_posenet_decoder = {
     sizeof(qplan_custom_operator), 0, "PosenetDecoderOp", NULL, infer, prepare, run};
