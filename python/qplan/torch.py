@@ -73,10 +73,10 @@ def _freeze(module, examples):
         )
     if not isinstance(module, torch.jit.ScriptModule):
         # Shapes, scales and zero points are fixed in any case, so that a trace loses nothing that a plan could keep,
-        # whatever its warnings say.
+        # whatever its warnings say; strict=False lets it return a dict.
         with torch.no_grad(), _evaluating(module), warnings.catch_warnings():
             warnings.simplefilter("ignore", torch.jit.TracerWarning)
-            module = torch.jit.trace(module, examples, check_trace=False)
+            module = torch.jit.trace(module, examples, check_trace=False, strict=False)
     if not hasattr(module, "training"):  # freezing takes the attribute away
         return module
     with _evaluating(module):

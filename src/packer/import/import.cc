@@ -21,7 +21,8 @@ namespace {
 constexpr char kListed[] = " that qplan does not import:";
 constexpr char kWhatToDo[] =
     "to do: replace these operators in the model, or pack the part of it before them and run the rest in the "
-    "application; `qplan pack MODEL --coverage` prints the share of the model that runs";
+    "application";
+constexpr char kCoverage[] = "; `qplan pack MODEL --coverage` prints the share of the model that runs";
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxQuotedBytes = 120;
 
@@ -101,13 +102,14 @@ std::string to_text(float value) {
 
 void invalid(const std::string& text) { throw PackError(QPLAN_MODEL_INVALID, text); }
 
-std::string with_notes(const std::vector<std::string>& notes, const std::string& error) {
+std::string with_notes(const std::vector<std::string>& notes, const std::string& error, bool has_coverage) {
   std::string text;
   for (const std::string& note : notes) text += note + "\n";
   text += error;
   // The notes say what to do themselves.
   const bool is_list = error.find(kListed) != std::string::npos;
-  return notes.empty() && is_list ? text + "\n" + kWhatToDo : text;
+  if (!notes.empty() || !is_list) return text;
+  return text + "\n" + kWhatToDo + (has_coverage ? kCoverage : "");
 }
 
 bool UnsupportedList::mentions(std::string_view part) const {

@@ -189,8 +189,9 @@ class UnsupportedList {
 
 // The notes, then the error, one line each. A note says what the model was made for or how it was quantised:
 // it explains the error better than the error does.
-// The error ends with what to do where no note says it.
-std::string with_notes(const std::vector<std::string>& notes, const std::string& error);
+// The error ends with what to do where no note says it; has_coverage: `qplan pack --coverage` tells more.
+std::string with_notes(const std::vector<std::string>& notes, const std::string& error,
+                       bool has_coverage = true);
 
 }  // namespace qplan::importer
 

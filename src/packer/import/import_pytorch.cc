@@ -68,11 +68,19 @@ std::vector<Ref> add_inputs(Archive& archive, ir::Function& main, const ImportOp
   return values;
 }
 
-void finish(const ValueTable& values, ir::Function& main, const std::vector<Ref>& returned) {
+// The keys of a dict and the fields of a NamedTuple are names of outputs; others are output_<i>.
+std::string output_name(const Output& output, const std::vector<std::string>& taken) {
+  const std::string name = importer::clean_name(output.name);
+  const bool is_free = !name.empty() && std::ranges::find(taken, name) == taken.end();
+  return is_free ? name : "output_" + std::to_string(taken.size());
+}
+
+void finish(const ValueTable& values, ir::Function& main, const std::vector<Output>& returned) {
   std::vector<ir::ValueId> outputs;
   std::vector<std::string> names;
   if (returned.empty()) invalid("the model returns no value");
-  for (const Ref ref : returned) {
+  for (const Output& output : returned) {
+    const Ref ref = output.value;
     const Flow* flow = values.get<Flow>(ref);
     if (values.get<Tensor>(ref) != nullptr) {
       throw PackError(
@@ -87,7 +95,7 @@ void finish(const ValueTable& values, ir::Function& main, const std::vector<Ref>
       set_output_quantization(main, outputs.size(),
                               {flow->quantization->scale, flow->quantization->zero_point});
     }
-    names.push_back("output_" + std::to_string(outputs.size()));
+    names.push_back(output_name(output, names));
     outputs.push_back(flow->value);
   }
   main.set_outputs(std::move(outputs), std::move(names));
@@ -108,8 +116,20 @@ void log_biases(const BiasCounts& counts, const std::string& place, const LogFun
   }
 }
 
-// What the unsupported operators reveal about the model's quantisation.
+constexpr char kTraceHint[] =
+    "a plan has one path through the model: trace it, which leaves only that, m = "
+    "torch.jit.freeze(torch.jit.trace(m.eval(), example_inputs)), m.save('model.pt'), or take conditions and "
+    "loops on tensors out of forward";
+
+// What the unsupported operators reveal about how the model was made.
 std::vector<std::string> model_notes(const importer::UnsupportedList& unsupported) {
+  if (unsupported.mentions("MKLDNN") || unsupported.mentions("mkldnn") ||
+      unsupported.mentions("prepacked::")) {
+    return {
+        "the model was prepared for the kernels of one processor (torch.jit.optimize_for_inference or "
+        "optimize_for_mobile); save it without that: m = torch.jit.freeze(torch.jit.script(m.eval())), "
+        "m.save('model.pt')"};
+  }
   if (unsupported.mentions("_dynamic") || unsupported.mentions("choose_qparams")) {
     return {
         "the model is quantised dynamically, in a way that is not read (that of PT2E is: prepare_pt2e with "
@@ -119,30 +139,33 @@ std::vector<std::string> model_notes(const importer::UnsupportedList& unsupporte
   return {};
 }
 
-void throw_if_missing(const OperatorCalls& calls, const std::string& hint) {
-  const importer::UnsupportedList& unsupported = calls.unsupported();
-  if (unsupported.empty()) return;
-  throw PackError(
-      QPLAN_MODEL_UNSUPPORTED,
-      importer::with_notes(model_notes(unsupported), unsupported.text() + (hint.empty() ? "" : "\n") + hint));
+// The line that follows an error about TorchScript.
+std::string hints_for(const std::string& error, bool is_frozen) {
+  if (error.find("control flow") != std::string::npos) return std::string("\n") + kTraceHint;
+  return is_frozen ? "" : std::string("\n") + kFreezeHint;
 }
 
-// TorchScript: what forward returns is one tensor, or a tuple or list of them.
+// TorchScript: what forward returns is one tensor, or tuples, lists and dicts of them. The walk ends where it
+// cannot go on, so that the share of the model that would run is not known.
 void import_script(importer::ZipArchive zip, ir::Function& main, const std::string& place,
                    const LogFunction& log, const ImportOptions& options) {
   Archive archive(std::move(zip));
-  const std::string hint = archive.is_frozen() ? "" : kFreezeHint;
   try {
     const std::vector<Ref> inputs = add_inputs(archive, main, options);
     OperatorCalls calls(archive.values(), archive.tensors(), main, log);
-    const Ref returned = Evaluator(archive, calls).run(inputs);
-    throw_if_missing(calls, hint);
-    const std::vector<Ref>* items = items_of(archive.values(), returned);
-    finish(archive.values(), main, items == nullptr ? std::vector<Ref>{returned} : *items);
+    const std::vector<Output> returned = Evaluator(archive, calls).run(inputs);
+    if (const importer::UnsupportedList& unsupported = calls.unsupported(); !unsupported.empty()) {
+      const std::string error = unsupported.text();
+      throw PackError(
+          QPLAN_MODEL_UNSUPPORTED,
+          importer::with_notes(model_notes(unsupported), error + hints_for(error, archive.is_frozen()),
+                               /*has_coverage=*/false));
+    }
+    finish(archive.values(), main, returned);
     log_biases(calls.biases(), place, log);
   } catch (const importer::Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                    "a model with " + use.reason + (hint.empty() ? "" : "\n") + hint);
+                    "a model with " + use.reason + hints_for(use.reason, archive.is_frozen()));
   }
 }
 
@@ -155,9 +178,12 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
     Sharing sharing(calls);
     ExportedGraph graph(calls, sharing, exported_inputs(archive, calls, options), options.operators);
     graph.run(object_member(module, "graph"));
-    const std::vector<Ref> outputs = graph.outputs(object_member(module, "signature"));
+    std::vector<Output> outputs;
+    for (const Ref ref : graph.outputs(object_member(module, "signature"))) outputs.push_back({ref});
     if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);
-    throw_if_missing(calls, "");
+    if (const importer::UnsupportedList& unsupported = calls.unsupported(); !unsupported.empty())
+      throw PackError(QPLAN_MODEL_UNSUPPORTED,
+                      importer::with_notes(model_notes(unsupported), unsupported.text()));
     finish(archive.values(), main, outputs);
     set_io_quantization(main, /*canonical=*/false);
   } catch (const importer::Unsupported& use) {

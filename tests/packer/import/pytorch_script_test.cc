@@ -8,6 +8,11 @@ namespace {
 
 constexpr char kUnsupported[] = "-49: pytorch: 'net.pt': 1 operator that qplan does not import: ";
 
+constexpr char kTrace[] =
+    "a plan has one path through the model: trace it, which leaves only that, m = "
+    "torch.jit.freeze(torch.jit.trace(m.eval(), example_inputs)), m.save('model.pt'), or take conditions and "
+    "loops on tensors out of forward";
+
 // The error for a forward with these statements that does not import.
 std::string refusal(const std::string& body) { return import_forward(body, {1, 4}); }
 
@@ -111,7 +116,7 @@ TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
 
 TEST(PytorchScript, LoopsAreUnsupported) {
   EXPECT_EQ(refusal("    for i in range(3):\n      y = x\n    return y\n"),
-            "-49: pytorch: 'net.pt': a model with control flow: 'for' in line 4");
+            std::string("-49: pytorch: 'net.pt': a model with control flow: 'for' in line 4\n") + kTrace);
 }
 
 TEST(PytorchScript, ModulesAndFunctionsAreFollowedInPlace) {

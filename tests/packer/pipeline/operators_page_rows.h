@@ -382,6 +382,7 @@ inline const std::vector<Row>& rows() {
        "prim::float prim::bool prim::NumToTensor prim::is_quantized prim::RaiseException "
        "aten::zeros aten::ones aten::full aten::alias aten::lift_fresh_copy aten::to "
        "aten::type_as aten::_to_copy "
+       "aten::_set_item aten::__contains__ "
        "aten::_assert_tensor_metadata "
        "aten::_assert_scalar aten::sym_constrain_range_for_size",
        "cast",

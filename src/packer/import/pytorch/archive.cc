@@ -165,6 +165,11 @@ const FunctionBody* Archive::find_method(std::string_view class_name, std::strin
   return file == nullptr ? nullptr : file->find(class_name.substr(class_name.rfind('.') + 1), method);
 }
 
+const std::vector<std::string>* Archive::find_fields(std::string_view class_name) {
+  ScriptFile* file = find_file(class_name);
+  return file == nullptr ? nullptr : file->find_fields(class_name.substr(class_name.rfind('.') + 1));
+}
+
 // The tensors of an archive.
 namespace {
 

@@ -53,6 +53,7 @@ struct Name {  // what GLOBAL names: a class, a storage type, one of the known f
 };
 struct Tuple {
   std::vector<Ref> items;
+  std::vector<std::string> fields = {};  // of a NamedTuple, the name of each item
 };
 struct List {
   std::vector<Ref> items;

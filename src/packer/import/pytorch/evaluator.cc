@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -46,7 +47,7 @@ class Evaluator::Depth {
   Evaluator* evaluator_;
 };
 
-Ref Evaluator::run(const std::vector<Ref>& inputs) {
+std::vector<Output> Evaluator::run(const std::vector<Ref>& inputs) {
   const std::string class_name = values().get<Object>(archive_.module())->class_name;
   std::vector<Argument> arguments;
   arguments.reserve(inputs.size());
@@ -55,13 +56,37 @@ Ref Evaluator::run(const std::vector<Ref>& inputs) {
   try {
     const FunctionBody* forward = archive_.find_method(class_name, "forward");
     if (forward == nullptr) invalid("class " + in_quotes(class_name) + " has no method 'forward'");
-    const Ref returned = bind_and_call(*forward, "", archive_.module(), arguments);
-    expect_fresh(returned);
-    return returned;
+    std::vector<Output> outputs;
+    add_outputs(bind_and_call(*forward, "", archive_.module(), arguments), "", 0, &outputs);
+    return outputs;
   } catch (const Stop&) {
-    return values().add(Unknown{});
+    return {};
   } catch (const Unsupported& use) {
-    return not_imported(use.reason, "forward");
+    not_imported(use.reason, "forward");
+    return {};
+  }
+}
+
+void Evaluator::add_outputs(Ref ref, const std::string& name, size_t depth, std::vector<Output>* outputs) {
+  constexpr size_t kMostDepth = 8, kMost = 4096;
+  charge(1);
+  const auto add = [&](Ref item, const std::string& item_name) {
+    if (depth == kMostDepth) throw Unsupported{"results that are nested too deeply"};
+    add_outputs(item, item_name, depth + 1, outputs);
+  };
+  if (const Dict* dict = values().get<Dict>(ref)) {
+    for (const auto& [key, value] : dict->entries) {
+      const auto* text = values().get<std::string>(key);
+      add(value, text == nullptr ? "" : text->substr(0, kMaxPathBytes));
+    }
+  } else if (const std::vector<Ref>* items = items_of(values(), ref)) {
+    const Tuple* tuple = values().get<Tuple>(ref);
+    for (size_t i = 0; i < items->size(); ++i)
+      add((*items)[i], tuple != nullptr && !tuple->fields.empty() ? tuple->fields[i] : "");
+  } else {
+    if (outputs->size() == kMost) throw Unsupported{cat("more than ", kMost, " results")};
+    sharing_.expect_fresh(ref);
+    outputs->push_back({ref, name});
   }
 }
 
@@ -118,7 +143,9 @@ bool Evaluator::run_block(Scope& scope, const std::vector<Statement>& block, Ref
         const Ref condition = evaluate(scope, statement.value);
         if (values().get<Unknown>(condition) != nullptr) throw Stop{};
         const bool* known = values().get<bool>(condition);
-        if (known == nullptr) throw Unsupported{cat("a condition on values in line ", statement.line)};
+        if (known == nullptr)
+          throw Unsupported{
+              cat("control flow: 'if' in line ", statement.line, " on a tensor that the model computes")};
         if (run_block(scope, *known ? statement.then : statement.otherwise, result)) return true;
         break;
       }
@@ -218,6 +245,12 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
       return values().add(List{all()});
     case ExprKind::kTuple:
       return values().add(Tuple{all()});
+    case ExprKind::kDict: {
+      const std::vector<Ref> items = all();
+      Dict dict;
+      for (size_t i = 0; i + 1 < items.size(); i += 2) dict.entries.emplace_back(items[i], items[i + 1]);
+      return values().add(std::move(dict));
+    }
     case ExprKind::kNegative: {
       const Ref ref = evaluate(scope, expr.children[0]);
       // -INT64_MIN is itself: wrapping, as machines do.
@@ -229,6 +262,8 @@ Ref Evaluator::evaluate(Scope& scope, ExprId id) {
     }
     case ExprKind::kName: {
       const auto it = scope.locals.find(expr.text);
+      if (it == scope.locals.end() && expr.text == "inf")
+        return values().add(std::numeric_limits<double>::infinity());
       if (it == scope.locals.end())
         invalid(cat("line ", expr.line, ": ", in_quotes(expr.text), " is not defined"));
       return it->second;
@@ -289,6 +324,7 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   if (name.starts_with(kArchiveCode)) {
     const FunctionBody* body = archive_.find_function(name);
     if (body != nullptr) return bind_and_call(*body, scope.path, {}, arguments);
+    if (const auto* fields = archive_.find_fields(name)) return named_tuple(*fields, arguments);
     return not_imported("function " + in_quotes(name), node_name(scope, id, "call"));
   }
   // The namespaces as PyTorch's operators have them.
@@ -304,6 +340,20 @@ Ref Evaluator::evaluate_call(Scope& scope, ExprId id) {
   return call_builtin(name, arguments, node_name(scope, id, name));
 }
 
+Ref Evaluator::named_tuple(const std::vector<std::string>& fields, const std::vector<Argument>& arguments) {
+  for (const std::string& field : fields) charge(1 + field.size() / kTextBytesPerStep);
+  Tuple tuple{.items = {}, .fields = fields};
+  for (const Argument& argument : arguments) {
+    const size_t i = tuple.items.size();
+    if (i == fields.size() || (!argument.name.empty() && argument.name != fields[i]))
+      throw Unsupported{"arguments other than the fields of a NamedTuple in their order"};
+    tuple.items.push_back(argument.value);
+  }
+  if (tuple.items.size() != fields.size())
+    throw Unsupported{cat(arguments.size(), " of ", fields.size(), " fields of a NamedTuple")};
+  return values().add(std::move(tuple));
+}
+
 Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument>& arguments,
                              const std::string& node_name) {
   try {
@@ -312,11 +362,13 @@ Ref Evaluator::call_operator(const std::string& name, const std::vector<Argument
     for (const Argument& argument : arguments) {
       if (reads_elements) expect_fresh(argument.value);
     }
-    List* list = arguments.empty() ? nullptr : values().get<List>(arguments[0].value);
-    if (list != nullptr && name == "aten::append" && arguments[0].value.index < first_own_)
-      throw Unsupported{"a list of the module, which the model changes"};
-    // An operator that is not known may have changed a list.
-    if (list != nullptr && find_row(name) == nullptr) values().at(arguments[0].value) = Unknown{};
+    const Ref first = arguments.empty() ? Ref{} : arguments[0].value;
+    const bool is_changeable = values().get<List>(first) != nullptr || values().get<Dict>(first) != nullptr;
+    const bool changes = name == "aten::append" || name == "aten::_set_item";
+    if (is_changeable && changes && first.index < first_own_)
+      throw Unsupported{"a list or dict of the module, which the model changes"};
+    // An operator that is not known may have changed it.
+    if (is_changeable && find_row(name) == nullptr) values().at(first) = Unknown{};
     return sharing_.call(name, arguments, node_name);
   } catch (const Unsupported& use) {
     return not_imported(name + " with " + use.reason, node_name);
@@ -386,6 +438,10 @@ void Evaluator::initialise(Ref ref) {
 
 Ref Evaluator::attribute(Ref owner, const std::string& name) {
   if (values().get<Unknown>(owner) != nullptr) return owner;
+  if (const Tuple* tuple = values().get<Tuple>(owner)) {
+    const auto field = std::ranges::find(tuple->fields, name);
+    if (field != tuple->fields.end()) return tuple->items[static_cast<size_t>(field - tuple->fields.begin())];
+  }
   if (values().get<Object>(owner) == nullptr) {
     return not_imported("attribute " + in_quotes(name) + " of " + kind_name(values().at(owner)), name);
   }
@@ -411,6 +467,17 @@ Ref Evaluator::subscript(Ref container, Ref index) {
     const auto size = static_cast<int64_t>(items->size());
     if (*at < -size || *at >= size) invalid(cat("index ", *at, " is out of range for ", size, " items"));
     return (*items)[static_cast<size_t>(*at < 0 ? *at + size : *at)];
+  }
+  if (const Dict* dict = values().get<Dict>(container)) {
+    const auto* name = values().get<std::string>(index);
+    charge(dict->entries.size() * (1 + (name == nullptr ? 0 : name->size() / kTextBytesPerStep)));
+    for (const auto& [key, value] : dict->entries) {
+      const auto* text = values().get<std::string>(key);
+      if (name != nullptr && text != nullptr && *text == *name) return value;
+    }
+    // What an operator that is not imported computes is in no dict.
+    if (!calls_.unsupported().empty()) return values().add(Unknown{});
+    if (name != nullptr) invalid("a dict has no key " + in_quotes(*name));
   }
   throw Unsupported{cat("a subscript of ", kind_name(values().at(container)))};
 }

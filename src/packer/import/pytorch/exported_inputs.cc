@@ -298,7 +298,9 @@ class Symbols {
 
 // The caller's type, or that of a binding, against the program's; symbols take its extents.
 void take_given(const Input& input, const ir::TensorType& given, Symbols* symbols) {
-  bool agrees = given.dtype == input.dtype && given.shape.size() == input.extents.size();
+  // Integers of the program are indices, which int32 holds, too.
+  const bool is_narrowed = input.dtype == ir::kInt64 && given.dtype == ir::kInt32;
+  bool agrees = (given.dtype == input.dtype || is_narrowed) && given.shape.size() == input.extents.size();
   for (size_t i = 0; agrees && i < given.shape.size(); ++i) {
     const Extent& extent = input.extents[i];
     agrees = !extent.known || *extent.known == given.shape[i];

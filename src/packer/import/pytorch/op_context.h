@@ -43,6 +43,12 @@ struct Argument {
   Ref value;
 };
 
+// What a model returns.
+struct Output {
+  Ref value;
+  std::string name = "";  // a key of a dict or a field of a NamedTuple, or empty
+};
+
 // PyTorch's "relu_" writes its result over its operand; "__is__" does not.
 bool is_in_place(std::string_view name);
 

@@ -271,6 +271,57 @@ Ref import_list(OpContext& op) {
   return op.add(List{*items});
 }
 
+namespace {
+
+// Counts the comparisons of so many items with this one.
+void charge_search(OpContext& op, size_t items, Ref wanted) {
+  constexpr size_t kTextBytesPerItem = 16;
+  const auto* text = op.values().get<std::string>(wanted);
+  const size_t each = 1 + (text == nullptr ? 0 : text->size() / kTextBytesPerItem);
+  op.charge_elements(static_cast<int64_t>(items * each));
+}
+
+}  // namespace
+
+// The item of a list, or the value of a key, which may be new.
+Ref import_set_item(OpContext& op) {
+  const Ref value = op.ref(2);
+  if (List* list = op.values().get<List>(op.ref(0))) {
+    const auto size = std::ssize(list->items);
+    const int64_t index = op.integer(1);
+    if (index < -size || index >= size)
+      invalid(cat("index ", index, " is out of range for ", size, " items"));
+    list->items[static_cast<size_t>(index < 0 ? index + size : index)] = value;
+    return op.ref(0);
+  }
+  Dict* dict = op.values().get<Dict>(op.ref(0));
+  if (dict == nullptr)
+    invalid("found " + std::string(kind_name(op.values().at(op.ref(0)))) + ", expected a list or a dict");
+  charge_search(op, dict->entries.size(), op.ref(1));
+  for (auto& [key, old] : dict->entries) {
+    if (!is_equal_item(op.values(), key, op.ref(1))) continue;
+    old = value;
+    return op.ref(0);
+  }
+  dict->entries.emplace_back(op.ref(1), value);
+  return op.ref(0);
+}
+
+// Whether a dict has the key, or a list the item.
+Ref import_contains(OpContext& op) {
+  const auto is_wanted = [&](Ref item) { return is_equal_item(op.values(), item, op.ref(1)); };
+  if (const Dict* dict = op.values().get<Dict>(op.ref(0))) {
+    charge_search(op, dict->entries.size(), op.ref(1));
+    return op.add(
+        std::ranges::any_of(dict->entries, is_wanted, [](const auto& entry) { return entry.first; }));
+  }
+  const std::vector<Ref>* items = items_of(op.values(), op.ref(0));
+  if (items == nullptr)
+    throw Unsupported{cat("found ", kind_name(op.values().at(op.ref(0))), ", expected a dict or a list")};
+  charge_search(op, items->size(), op.ref(1));
+  return op.add(std::ranges::any_of(*items, is_wanted));
+}
+
 // A list grows under all of its names.
 Ref import_append(OpContext& op) {
   List* list = op.values().get<List>(op.ref(0));

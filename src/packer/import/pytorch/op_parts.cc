@@ -152,6 +152,14 @@ Ref import_embedding(OpContext& op) {
   if (op.shape(table).size() != 2) invalid(cat("the table has rank ", op.shape(table).size()));
   if (op.dtype(indices) != ir::kInt64 && op.dtype(indices) != ir::kInt32)
     throw Unsupported{ir::to_string(op.dtype(indices)) + " indices"};
+  const ir::Value& value = op.function().value(indices.value);
+  if (op.dtype(indices) == ir::kInt64 && value.kind == ir::ValueKind::kParam) {
+    std::string shape;
+    for (const int64_t extent : op.shape(indices))
+      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    op.warn(cat("targets read indices of int32 only; give them as such: --input-shape ", value.name, "=",
+                shape, ":int32"));
+  }
   return op.result(op.emit("take", {table.value, indices.value}, {{"axis", int64_t{0}}}));
 }
 

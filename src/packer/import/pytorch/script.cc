@@ -431,7 +431,17 @@ class FunctionParser {
       expect(")");
       return items.size() == 1 && !comma ? items[0] : add(ExprKind::kTuple, std::move(items));
     }
-    if (is("{")) throw Unsupported{cat("a dict in line ", first.line)};
+    if (accept("{")) {
+      std::vector<ExprId> items;
+      while (!is("}")) {
+        items.push_back(parse_expression());
+        expect(":");
+        items.push_back(parse_expression());
+        if (!accept(",")) break;
+      }
+      expect("}");
+      return add(ExprKind::kDict, std::move(items));
+    }
     fail(cat("found ", found(), ", expected an expression"));
   }
 
@@ -460,7 +470,7 @@ ScriptFile::ScriptFile(std::string_view text, size_t max_tokens) : tokens_(lex_s
   find_functions();
 }
 
-// Finds every `def` in a class's block or at the left edge.
+// Finds every `def` in a class's block or at the left edge, and the fields of NamedTuples: `name : type`.
 void ScriptFile::find_functions() {
   std::string class_name;
   size_t depth = 0;
@@ -471,7 +481,12 @@ void ScriptFile::find_functions() {
     if (token.kind == TokenKind::kDedent && --depth == 0) class_name.clear();
     if (line_begins && token.kind == TokenKind::kName) {
       const std::string& name = tokens_[i + 1].text;
-      if (depth == 0 && token.text == "class") class_name = name;
+      if (depth == 0 && token.text == "class") {
+        class_name = name;
+        if (i + 3 < tokens_.size() && tokens_[i + 3].text == "NamedTuple") fields_[name];
+      }
+      if (const auto fields = fields_.find(class_name); depth == 1 && fields != fields_.end() && name == ":")
+        fields->second.push_back(token.text);
       if (token.text == "def" && depth == (class_name.empty() ? 0u : 1u)) {
         functions_[{class_name, name}].begin = i + 2;
       }
@@ -486,6 +501,11 @@ const FunctionBody* ScriptFile::find(std::string_view class_name, std::string_vi
   if (it == functions_.end()) return nullptr;
   if (!it->second.body) it->second.body = FunctionParser(tokens_, it->second.begin).parse();
   return it->second.body.get();
+}
+
+const std::vector<std::string>* ScriptFile::find_fields(std::string_view class_name) const {
+  const auto it = fields_.find(class_name);
+  return it == fields_.end() ? nullptr : &it->second;
 }
 
 }  // namespace qplan::pt

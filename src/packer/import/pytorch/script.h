@@ -60,6 +60,7 @@ enum class ExprKind : uint8_t {
   kCall,       // children[0](children[1], ..., names[i]=...): the named arguments are the last children
   kList,
   kTuple,
+  kDict,  // children: each key, then its value
   kNegative,
 };
 
@@ -108,6 +109,8 @@ class ScriptFile {
   // A function of the file (class_name empty) or a method; null if it does not exist. Parsed when first asked
   // for.
   const FunctionBody* find(std::string_view class_name, std::string_view function);
+  // The fields of a class that is a NamedTuple, in their order; null for everything else.
+  const std::vector<std::string>* find_fields(std::string_view class_name) const;
 
  private:
   struct Function {
@@ -119,6 +122,7 @@ class ScriptFile {
 
   std::vector<Token> tokens_;
   std::map<std::pair<std::string, std::string>, Function, std::less<>> functions_;  // (class, name)
+  std::map<std::string, std::vector<std::string>, std::less<>> fields_;             // of NamedTuples
 };
 
 // A TorchScript archive (.pt): a zip with data.pkl (the module), constants.pkl (CONSTANTS of the code),
@@ -139,6 +143,8 @@ class Archive {
   // archive has no code for it. PackError where its file cannot be read.
   const FunctionBody* find_function(std::string_view qualified_name);
   const FunctionBody* find_method(std::string_view class_name, std::string_view method);
+  // The fields of "__torch__.Out", a NamedTuple; null for everything else.
+  const std::vector<std::string>* find_fields(std::string_view class_name);
 
  private:
   ScriptFile* find_file(std::string_view qualified_name);
@@ -162,9 +168,10 @@ class Evaluator {
  public:
   Evaluator(Archive& archive, OperatorCalls& calls) : archive_(archive), calls_(calls), sharing_(calls) {}
 
-  // Returns forward's results for the inputs, in the order of its parameters after self. An Unknown, or the
-  // end of the walk before it, means that the calls' unsupported() is not empty.
-  Ref run(const std::vector<Ref>& inputs);
+  // Returns forward's results for the inputs, in the order of its parameters after self: a tensor, or what
+  // tuples, lists and dicts hold. An Unknown, or the end of the walk before it, means that the calls'
+  // unsupported() is not empty.
+  std::vector<Output> run(const std::vector<Ref>& inputs);
 
  private:
   struct Scope {
@@ -185,6 +192,9 @@ class Evaluator {
   Ref call_operator(const std::string& name, const std::vector<Argument>& arguments,
                     const std::string& node_name);
   void expect_fresh(Ref ref);
+  void add_outputs(Ref ref, const std::string& name, size_t depth, std::vector<Output>* outputs);
+  // A NamedTuple of these arguments.
+  Ref named_tuple(const std::vector<std::string>& fields, const std::vector<Argument>& arguments);
   Ref call_builtin(const std::string& name, const std::vector<Argument>& arguments,
                    const std::string& node_name);
   Ref bind_and_call(const FunctionBody& body, const std::string& path, Ref self,
