@@ -111,7 +111,8 @@ TEST(PytorchScript, QuantisedEmbeddingsAreUnsupportedByName) {
 
 TEST(PytorchScript, ConditionsOnComputedValuesAreUnsupported) {
   EXPECT_EQ(refusal("    if torch.gt(x, 0):\n      y = x\n    else:\n      y = x\n    return y\n"),
-            std::string(kUnsupported) + "aten::gt with tensors that the model computes ('gt')");
+            std::string(kUnsupported) +
+                "control flow: 'if' in line 4 on a tensor that the model computes ('forward')\n" + kTrace);
 }
 
 TEST(PytorchScript, LoopsAreUnsupported) {

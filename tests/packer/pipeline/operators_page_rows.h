@@ -69,9 +69,9 @@ inline const std::vector<Row>& rows() {
       {"convolution",
        "CONV_2D",
        "Conv ConvInteger QLinearConv com.microsoft.QLinearConv com.microsoft.FusedConv",
-       "aten::conv2d aten::conv1d aten::convolution aten::_convolution quantized::conv2d "
-       "quantized::conv2d_relu "
-       "quantized::conv2d_prepack",
+       "aten::conv2d aten::conv1d aten::convolution aten::_convolution aten::_convolution_mode "
+       "quantized::conv2d quantized::conv2d_relu quantized::conv2d_prepack quantized::conv1d "
+       "quantized::conv1d_relu quantized::conv1d_prepack",
        "qnn.conv2d nn.conv2d nn.bias_add",
        {kConvolution, kFloatConvolution}},
       {"depthwise convolution",
@@ -105,19 +105,21 @@ inline const std::vector<Row>& rows() {
       {"addition",
        "ADD ADD_N",
        "Add Sum com.microsoft.QLinearAdd",
-       "aten::add aten::add_ quantized::add quantized::add_relu",
+       "aten::add aten::add_ quantized::add quantized::add_relu quantized::add_scalar "
+       "quantized::add_scalar_relu",
        "qnn.add add",
        {QPLAN_QNN_BINARY("qnn.add"), QPLAN_BINARY("add")}},
       {"subtraction",
        "SUB",
        "Sub",
-       "aten::sub",
+       "aten::sub aten::sub_ aten::rsub",
        "qnn.subtract subtract",
        {QPLAN_QNN_BINARY("qnn.subtract"), QPLAN_BINARY("subtract")}},
       {"multiplication",
        "MUL SQUARE",
        "Mul com.microsoft.QLinearMul",
-       "aten::mul aten::mul_ quantized::mul quantized::mul_relu",
+       "aten::mul aten::mul_ quantized::mul quantized::mul_relu quantized::mul_scalar "
+       "quantized::mul_scalar_relu",
        "qnn.mul multiply",
        {QPLAN_QNN_BINARY("qnn.mul"), QPLAN_BINARY("multiply")}},
       {"division",
@@ -143,14 +145,15 @@ inline const std::vector<Row>& rows() {
        "AVERAGE_POOL_2D",
        "AveragePool GlobalAveragePool com.microsoft.QLinearAveragePool "
        "com.microsoft.QLinearGlobalAveragePool",
-       "aten::avg_pool2d aten::adaptive_avg_pool2d aten::_adaptive_avg_pool2d",
+       "aten::avg_pool2d aten::avg_pool1d aten::adaptive_avg_pool2d aten::_adaptive_avg_pool2d "
+       "aten::adaptive_avg_pool1d",
        "qnn.avg_pool2d nn.avg_pool2d nn.global_avg_pool2d",
        {"|%0 = qnn.avg_pool2d(%x, 1f, 0, 1f, 0, pool_size=[2, 2], layout=\"NHWC\");\n%0",
         "|%0 = nn.avg_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
       {"maximum pool",
        "MAX_POOL_2D",
        "MaxPool GlobalMaxPool com.microsoft.NhwcMaxPool",
-       "aten::max_pool2d aten::max_pool2d_with_indices",
+       "aten::max_pool2d aten::max_pool2d_with_indices aten::max_pool1d",
        "nn.max_pool2d",
        {"|%0 = nn.max_pool2d(%x, pool_size=[2, 2], layout=\"NHWC\");\n%0"}},
       {"mean",
@@ -182,7 +185,7 @@ inline const std::vector<Row>& rows() {
       {"position of the largest, smallest element",
        "ARG_MAX ARG_MIN",
        "ArgMax ArgMin",
-       "",
+       "aten::argmax aten::argmin",
        "argmax argmin",
        {"|%0 = argmax(%x, axis=3);\n%0"}},
       {"softmax",
@@ -219,7 +222,7 @@ inline const std::vector<Row>& rows() {
       {"parametric and leaky ReLU",
        "PRELU LEAKY_RELU",
        "PRelu LeakyRelu com.microsoft.QLinearLeakyRelu",
-       "aten::leaky_relu aten::leaky_relu_ quantized::leaky_relu",
+       "aten::leaky_relu aten::leaky_relu_ quantized::leaky_relu aten::prelu aten::_prelu_kernel",
        "qnn.prelu nn.leaky_relu",
        {QPLAN_QNN_BINARY("qnn.prelu"), "|%0 = nn.leaky_relu(%x, alpha=0.1f);\n%0"}},
       {"hard sigmoid",
@@ -234,7 +237,8 @@ inline const std::vector<Row>& rows() {
        "ThresholdedRelu com.microsoft.Gelu com.microsoft.BiasGelu com.microsoft.FastGelu "
        "com.microsoft.QuickGelu",
        "aten::hardswish aten::hardswish_ quantized::hardswish aten::silu aten::silu_ aten::gelu "
-       "aten::elu aten::elu_ aten::sqrt aten::rsqrt aten::log aten::erf",
+       "aten::elu aten::elu_ aten::softplus aten::mish aten::mish_ aten::sqrt aten::rsqrt aten::log "
+       "aten::erf",
        "qnn.lookup sqrt floor ceil round rsqrt log erf sin cos nn.elu",
        {"%w: Tensor[(256), T]|%0 = qnn.lookup(%x, %w);\n%0"}},
       {"exponential, negative, absolute value",
@@ -298,13 +302,13 @@ inline const std::vector<Row>& rows() {
       {"comparison",
        "LESS LESS_EQUAL GREATER GREATER_EQUAL EQUAL NOT_EQUAL ONE_HOT",
        "Less LessOrEqual Greater GreaterOrEqual Equal OneHot",
-       "",
+       "aten::eq aten::ne aten::lt aten::gt aten::le aten::ge",
        "less less_equal equal",
        {QPLAN_BINARY("less")}},
       {"choice by a condition, logic",
        "SELECT SELECT_V2 LOGICAL_AND LOGICAL_OR LOGICAL_NOT",
        "Where And Or Xor Not Trilu",
-       "",
+       "aten::where aten::masked_fill aten::masked_fill_ aten::logical_not aten::bitwise_not",
        "where",
        {"|%0 = equal(%x, %x);\n%1 = where(%0, %x, %x);\n%1"}},
       {"sign", "SIGN", "Sign", "", "", {}},
@@ -345,7 +349,8 @@ inline const std::vector<Row>& rows() {
        "STRIDED_SLICE SLICE REVERSE_V2 GATHER TILE BROADCAST_TO MIRROR_PAD RESIZE_NEAREST_NEIGHBOR "
        "DYNAMIC_UPDATE_SLICE",
        "Slice Gather GatherElements GatherND ScatterND ScatterElements Scatter Tile Expand",
-       "aten::slice aten::narrow aten::select aten::upsample_nearest2d aten::embedding aten::expand",
+       "aten::slice aten::narrow aten::select aten::upsample_nearest2d aten::embedding aten::expand "
+       "aten::expand_as aten::repeat aten::flip",
        "strided_slice take",
        {"|%0 = strided_slice(%x, begin=[0, 0, 0, 0], end=[1, 6, 8, 16], strides=[1, 2, 2, 1]);\n%0"}},
       {"resize, bilinear or nearest",
@@ -386,6 +391,13 @@ inline const std::vector<Row>& rows() {
        "aten::_assert_tensor_metadata "
        "aten::_assert_scalar aten::sym_constrain_range_for_size",
        "cast",
+       {}},
+      {"batch normalisation of quantised tensors",
+       "",
+       "",
+       "quantized::batch_norm quantized::batch_norm_relu quantized::batch_norm1d "
+       "quantized::batch_norm1d_relu quantized::batch_norm2d quantized::batch_norm2d_relu",
+       "",
        {}},
       {"batch normalisation, folded into a layer",
        "",

@@ -84,6 +84,9 @@ struct Tensor {
 struct QuantParams {
   float scale;
   int32_t zero_point;
+  double wide_scale = 0;  // the scale as the file has it, where float32 does not hold it
+
+  double exact_scale() const { return wide_scale != 0 ? wide_scale : static_cast<double>(scale); }
   bool operator==(const QuantParams&) const = default;
 };
 // Integers, their scale, float32 [1], and zero point, int32 [1], which the model computes, too.

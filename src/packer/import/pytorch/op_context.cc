@@ -361,6 +361,36 @@ const ImportRow* find_row(std::string_view name) {
   return nullptr;
 }
 
+Plane::Plane(OpContext& op, const Flow& input, size_t spatial_axes)
+    : input_(input), is_sequence_(spatial_axes == 1), has_batch_(op.shape(input).size() == spatial_axes + 2) {
+  ir::Shape shape = op.shape(input);
+  const size_t rank = shape.size();
+  if (!has_batch_ && rank != spatial_axes + 1) throw Unsupported{cat("a tensor of rank ", rank)};
+  if (!has_batch_) shape.insert(shape.begin(), 1);
+  if (is_sequence_) shape.insert(shape.begin() + 2, 1);
+  if (shape.size() == rank) return;
+  input_.value = op.reshape(input_.value, shape);
+  if (input_.source) input_.source->integers = op.reshape(input_.source->integers, shape);
+}
+
+std::vector<int64_t> Plane::numbers(OpContext& op, size_t argument,
+                                    const std::vector<int64_t>& fallback) const {
+  if (!is_sequence_) return op.pair(argument, fallback);
+  std::vector<int64_t> found;
+  if (op.has(argument)) found = op.integers(argument);
+  if (found.empty()) return fallback;
+  if (found.size() != 1) invalid(cat("argument ", argument, " has ", found.size(), " items, expected 1"));
+  return {fallback[0], found[0]};
+}
+
+Ref Plane::result(OpContext& op, ir::ValueId value, std::optional<QuantParams> quantization) const {
+  ir::Shape shape = op.shape(Flow{value});
+  if (is_sequence_) shape.erase(shape.begin() + 2);
+  if (!has_batch_) shape.erase(shape.begin());
+  if (shape.size() != op.shape(Flow{value}).size()) value = op.reshape(value, shape);
+  return op.result(value, quantization);
+}
+
 int64_t round_half_even(double value) {
   const auto whole = static_cast<int64_t>(value);
   const double rest = value - static_cast<double>(whole);
@@ -386,7 +416,8 @@ QuantParams checked_quantization(double scale, int64_t zero_point, ir::DType dty
   if (zero_point < dtype.min() || zero_point > dtype.max()) {
     importer::invalid(cat("zero point ", zero_point, " is outside of ", dtype));
   }
-  return {narrow, static_cast<int32_t>(zero_point)};
+  const bool is_exact = static_cast<double>(narrow) == scale;
+  return {narrow, static_cast<int32_t>(zero_point), is_exact ? 0.0 : scale};
 }
 
 }  // namespace qplan::pt

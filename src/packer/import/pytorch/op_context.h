@@ -205,6 +205,13 @@ Ref number_negative(OpContext& op, const PlainNumber& number);
 // Argument 0, a number, as this ScalarType has it.
 Ref number_to(OpContext& op, int64_t type);
 
+// Comparisons of arguments 0 and 1, of which the model computes at least one: bools.
+enum class Comparison : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
+Ref compare_tensors(OpContext& op, Comparison comparison);
+// What a condition chooses, and 1 and 0 of bools.
+ir::ValueId emit_choice(OpContext& op, ir::ValueId condition, ir::ValueId yes, ir::ValueId no);
+ir::ValueId emit_ones_where(OpContext& op, ir::ValueId condition);
+
 // How PyTorch quantises a number: q(x) = zero_point + round_half_even(x * (1 / scale)), product and
 // reciprocal in float32 (at::native::quantize_val, fbgemm::Quantize).
 
@@ -264,8 +271,28 @@ class Sharing {
   size_t num_splits_ = 0;
 };
 
-// The parts that convolutions and linear layers share: packed parameters, weights, the clamp, and the
+// The parts that layers share: data over height and width, packed parameters, weights, the clamp, and the
 // products of integers that dynamic quantisation makes of them.
+
+// What a convolution or a pool slides over, NCHW. A sequence has a height of 1, and its lists of numbers have
+// one, for the width. Data without a batch is a batch of one.
+class Plane {
+ public:
+  // spatial_axes: 1 for a sequence, or 2.
+  Plane(OpContext& op, const Flow& input, size_t spatial_axes);
+
+  const Flow& input() const { return input_; }
+  bool is_sequence() const { return is_sequence_; }
+  // The argument's numbers for height and width. The fallback is for a list that is empty, absent or None,
+  // and for the height of a sequence.
+  std::vector<int64_t> numbers(OpContext& op, size_t argument, const std::vector<int64_t>& fallback) const;
+  // The result, NCHW, with as many axes as the data had.
+  Ref result(OpContext& op, ir::ValueId value, std::optional<QuantParams> quantization = std::nullopt) const;
+
+ private:
+  Flow input_;
+  bool is_sequence_, has_batch_;
+};
 
 // torch.classes.quantized.Conv2dPackedParamsBase.
 struct ConvParameters {
@@ -302,6 +329,17 @@ struct TransposedConv {
 // Data NCHW, weights [in, out / groups, h, w].
 ir::ValueId emit_conv_transpose(OpContext& op, const Flow& input, const Flow& weights,
                                 const TransposedConv& conv);
+
+// Operand i of an operator on float32 tensors beside operand `other`: a number as a scalar, and of bools
+// beside floats 1 and 0, as PyTorch promotes them.
+ir::ValueId float_operand(OpContext& op, size_t i, size_t other);
+
+// A quantised tensor, argument 0, plus or times a number.
+Ref add_number(OpContext& op, double number, bool relu);
+Ref multiply_number(OpContext& op, double number, bool relu);
+// A quantised tensor NCHW with other extents; attrs: of image.resize2d.
+Ref interpolated(OpContext& op, const Flow& input, const std::vector<int64_t>& sizes, ir::Attrs attrs,
+                 bool aligned);
 
 // Clamps of quantised tensors.
 struct RealRange {

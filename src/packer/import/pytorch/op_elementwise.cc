@@ -18,18 +18,35 @@ Ref quantized_binary(OpContext& op, const char* ir_op, bool relu) {
   return op.result(value, output);
 }
 
-// Operands are float32 tensors; a number becomes a scalar.
+// Two tensors, or a tensor and a number.
+Ref quantized_sum(OpContext& op, bool relu) {
+  if (const std::optional<double> number = op.is_flow(1) ? std::nullopt : op.as_number(op.ref(1)))
+    return add_number(op, *number, relu);
+  return quantized_binary(op, "qnn.add", relu);
+}
+Ref quantized_product(OpContext& op, bool relu) {
+  if (const std::optional<double> number = op.is_flow(1) ? std::nullopt : op.as_number(op.ref(1)))
+    return multiply_number(op, *number, relu);
+  return quantized_binary(op, "qnn.mul", relu);
+}
+
 Ref float_binary(OpContext& op, const char* ir_op) {
-  const auto operand = [&](size_t i) {
-    if (const std::optional<double> number = op.scalar_beside(i, 1 - i))
-      return op.constant(ir::make_scalar(static_cast<float>(*number)));
-    const Flow flow = op.flow(i);
-    if (flow.quantization) throw Unsupported{"a quantised tensor"};
-    if (op.dtype(flow) != ir::kFloat32) throw Unsupported{ir::to_string(op.dtype(flow)) + " tensors"};
-    return flow.value;
-  };
-  const ir::ValueId a = operand(0), b = operand(1);
+  const ir::ValueId a = float_operand(op, 0, 1), b = float_operand(op, 1, 0);
   return op.result(op.emit(ir_op, {a, b}, {}));
+}
+
+// a + alpha * b or a - alpha * b, where a and b are arguments `first` and 1 - first.
+Ref sum(OpContext& op, char sign, size_t first = 0) {
+  const double alpha = op.number(2, 1.0);
+  if (alpha == 1 && first == 0) {
+    if (const std::optional<Ref> number = number_arithmetic(op, sign)) return *number;
+  }
+  if (op.plain_number(0) && op.plain_number(1)) throw Unsupported{"two numbers"};
+  const ir::ValueId left = float_operand(op, 0, 1), right = float_operand(op, 1, 0);
+  const ir::ValueId a = first == 0 ? left : right;
+  ir::ValueId b = first == 0 ? right : left;
+  if (alpha != 1) b = op.emit("multiply", {b, op.scale(static_cast<float>(alpha))}, {});
+  return op.result(op.emit(sign == '+' ? "add" : "subtract", {a, b}, {}));
 }
 
 // One list after the other.
@@ -70,25 +87,31 @@ Ref quantized_cat(OpContext& op, bool relu) {
 
 }  // namespace
 
-Ref import_quantized_add(OpContext& op) { return quantized_binary(op, "qnn.add", false); }
-Ref import_quantized_add_relu(OpContext& op) { return quantized_binary(op, "qnn.add", true); }
-Ref import_quantized_mul(OpContext& op) { return quantized_binary(op, "qnn.mul", false); }
-Ref import_quantized_mul_relu(OpContext& op) { return quantized_binary(op, "qnn.mul", true); }
+ir::ValueId float_operand(OpContext& op, size_t i, size_t other) {
+  if (const std::optional<double> number = op.scalar_beside(i, other))
+    return op.scale(static_cast<float>(*number));
+  const Flow flow = op.flow(i);
+  if (flow.quantization) throw Unsupported{"a quantised tensor"};
+  // Beside bools and integers the result would be another than float32.
+  if (op.dtype(flow) == ir::kBool && !op.scalar_beside(other, i) && op.dtype(op.flow(other)) == ir::kFloat32)
+    return emit_ones_where(op, flow.value);
+  if (op.dtype(flow) != ir::kFloat32) throw Unsupported{ir::to_string(op.dtype(flow)) + " tensors"};
+  return flow.value;
+}
+
+Ref import_quantized_add(OpContext& op) { return quantized_sum(op, false); }
+Ref import_quantized_add_relu(OpContext& op) { return quantized_sum(op, true); }
+Ref import_quantized_mul(OpContext& op) { return quantized_product(op, false); }
+Ref import_quantized_mul_relu(OpContext& op) { return quantized_product(op, true); }
 Ref import_quantized_cat(OpContext& op) { return quantized_cat(op, false); }
 Ref import_quantized_cat_relu(OpContext& op) { return quantized_cat(op, true); }
 
 Ref import_add(OpContext& op) {
   if (const std::optional<Ref> list = joined_lists(op)) return *list;
-  if (const std::optional<Ref> sum = number_arithmetic(op, '+')) return *sum;
-  if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
-  return float_binary(op, "add");
+  return sum(op, '+');
 }
-
-Ref import_sub(OpContext& op) {
-  if (const std::optional<Ref> difference = number_arithmetic(op, '-')) return *difference;
-  if (op.number(2, 1.0) != 1.0) throw Unsupported{"alpha other than 1"};
-  return float_binary(op, "subtract");
-}
+Ref import_sub(OpContext& op) { return sum(op, '-'); }
+Ref import_rsub(OpContext& op) { return sum(op, '-', 1); }
 
 Ref import_mul(OpContext& op) {
   if (const std::optional<Ref> product = number_arithmetic(op, '*')) return *product;
@@ -251,6 +274,22 @@ Ref import_quantized_softmax(OpContext& op) {
   return op.result(
       op.emit_quantized("qnn.softmax", {input.value}, {*input.quantization, output}, {{"axis", axis}}),
       output);
+}
+
+// x, and of negative ones weight * x: one weight, or one for each index of axis 1.
+Ref import_prelu(OpContext& op) {
+  const Flow input = op.float_flow(0);
+  const Flow weight = op.float_flow(1);
+  const ir::Shape& shape = op.shape(input);
+  const int64_t count = ir::TensorType{ir::kFloat32, op.shape(weight)}.num_elements();
+  if (count != 1 && (shape.size() < 2 || shape[1] != count))
+    invalid(cat("there are ", count, " weights for a tensor ", to_text(shape)));
+  ir::Shape per_channel(shape.size(), 1);
+  if (count != 1) per_channel[1] = count;
+  const ir::ValueId factor = op.reshape(weight.value, per_channel);
+  const ir::ValueId below = op.emit("minimum", {input.value, op.scale(0.0f)}, {});
+  const ir::ValueId above = op.emit("nn.relu", {input.value}, {});
+  return op.result(op.emit("add", {above, op.emit("multiply", {below, factor}, {})}, {}));
 }
 
 // quantize_per_tensor and dequantize.

@@ -42,6 +42,12 @@ ir::ValueId gelu(OpContext& op, ir::ValueId x, const std::string& approximate) {
   return multiplied(op, half, plus(op, gate, 1));
 }
 
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), which overflows nowhere.
+ir::ValueId softplus(OpContext& op, ir::ValueId x) {
+  const ir::ValueId small = op.emit("exp", {op.emit("negative", {op.emit("abs", {x}, {})}, {})}, {});
+  return op.emit("add", {op.emit("nn.relu", {x}, {}), op.emit("log", {plus(op, small, 1)}, {})}, {});
+}
+
 // (x - mean) / sqrt(variance + epsilon), over these axes.
 ir::ValueId normalised(OpContext& op, ir::ValueId x, const ir::Ints& axes, double epsilon) {
   const ir::Attrs over = {{"axis", axes}, {"keepdims", true}};
@@ -153,6 +159,24 @@ Ref import_elu(OpContext& op) {
 Ref import_silu(OpContext& op) {
   const ir::ValueId x = op.float_flow(0).value;
   return op.result(multiplied(op, x, op.emit("sigmoid", {x}, {})));
+}
+
+// log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold.
+Ref import_softplus(OpContext& op) {
+  constexpr double kExactFrom = 17;  // log(1 + exp(x)) is x in float32
+  const ir::ValueId x = op.float_flow(0).value;
+  const double beta = op.number(1, 1.0), threshold = op.number(2, 20.0);
+  const ir::ValueId inner = beta == 1 ? x : scaled(op, x, beta);
+  ir::ValueId value = softplus(op, inner);
+  if (beta != 1) value = op.emit("divide", {value, op.scale(static_cast<float>(beta))}, {});
+  if (threshold >= kExactFrom) return op.result(value);
+  const ir::ValueId above = op.emit("less", {op.scale(static_cast<float>(threshold)), inner}, {});
+  return op.result(emit_choice(op, above, x, value));
+}
+
+Ref import_mish(OpContext& op) {
+  const ir::ValueId x = op.float_flow(0).value;
+  return op.result(multiplied(op, x, op.emit("tanh", {softplus(op, x)}, {})));
 }
 
 Ref import_gelu(OpContext& op) { return op.result(gelu(op, op.float_flow(0).value, op.text(1, "none"))); }

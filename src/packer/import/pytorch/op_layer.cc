@@ -1,8 +1,6 @@
 // Convolutions, transposed ones too, linear layers and products of matrices on float32, and batch
-// normalisation: between dequantisations and a quantisation the passes turn them into integer layers. Pools
-// and means, which keep their input's quantisation.
+// normalisation: between dequantisations and a quantisation the passes turn them into integer layers.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "src/packer/import/pytorch/op_context.h"
@@ -19,50 +17,32 @@ ir::ValueId with_bias(OpContext& op, ir::ValueId value, size_t bias, int64_t axi
   return op.emit("nn.bias_add", {value, op.float_flow(bias).value}, {{"axis", axis}});
 }
 
-// The operands of a convolution over height and width. A sequence has a height of 1, and its lists have one
-// number, for the width. Data with one axis less than the weights is a batch of one, without its axis.
-struct Plane {
-  Flow input, weights;
-  bool is_sequence = false, has_batch = true;
+// The operands of a convolution. Data with one axis less than the weights has no batch.
+struct ConvPlane : Plane {
+  Flow weights;
 
-  explicit Plane(OpContext& op) : input(op.float_flow(0)), weights(op.float_flow(1)) {
-    ir::Shape data = op.shape(input);
-    const ir::Shape kernel = op.shape(weights);
-    const size_t rank = data.size();
-    has_batch = kernel.size() != rank + 1;
-    if (!has_batch) data.insert(data.begin(), 1);
-    is_sequence = data.size() == 3;
-    if (data.size() != 4 && !is_sequence) throw Unsupported{cat("a tensor of rank ", rank)};
-    if (kernel.size() != data.size())
-      invalid(cat("the weights have rank ", kernel.size(), ", expected ", data.size()));
-    if (is_sequence) data.insert(data.begin() + 2, 1);
-    if (data.size() != rank) {
-      input.value = op.reshape(input.value, data);
-      if (input.source) input.source->integers = op.reshape(input.source->integers, data);
-    }
-    if (is_sequence) weights.value = op.reshape(weights.value, {kernel[0], kernel[1], 1, kernel[2]});
+  ConvPlane(OpContext& op, const Flow& input, const Flow& kernel)
+      : Plane(op, input, spatial_axes(op.shape(kernel).size())), weights(kernel) {
+    const ir::Shape k = op.shape(weights);
+    if (is_sequence()) weights.value = op.reshape(weights.value, {k[0], k[1], 1, k[2]});
   }
-  // The value of the height, then of the width.
-  std::vector<int64_t> numbers(OpContext& op, size_t argument, int64_t neutral) const {
-    if (!is_sequence) return op.pair(argument, {{neutral, neutral}});
-    if (!op.has(argument)) return {neutral, neutral};
-    const std::vector<int64_t> found = op.integers(argument);
-    if (found.size() != 1) invalid(cat("argument ", argument, " has ", found.size(), " items, expected 1"));
-    return {neutral, found[0]};
-  }
-  // With the bias, argument 2, in the rank of the data.
-  Ref result(OpContext& op, ir::ValueId value) const {
-    value = with_bias(op, value, 2, 1);
-    if (!is_sequence && has_batch) return op.result(value);
-    ir::Shape shape = op.shape(Flow{value});
-    if (is_sequence) shape.erase(shape.begin() + 2);
-    if (!has_batch) shape.erase(shape.begin());
-    return op.result(op.reshape(value, shape));
+  // With the bias, argument 2.
+  Ref result(OpContext& op, ir::ValueId value) const { return Plane::result(op, with_bias(op, value, 2, 1)); }
+
+ private:
+  static size_t spatial_axes(size_t rank) {
+    if (rank != 3 && rank != 4) throw Unsupported{cat("weights of rank ", rank)};
+    return rank - 2;
   }
 };
 
+ConvPlane conv_plane(OpContext& op) {
+  const Flow input = op.float_flow(0), weights = op.float_flow(1);
+  return {op, input, weights};
+}
+
 // [top, left, bottom, right] of numbers, or of "same" and "valid".
-ir::Ints padding_of(OpContext& op, const Plane& plane, const std::vector<int64_t>& dilation) {
+ir::Ints padding_of(OpContext& op, const ConvPlane& plane, const std::vector<int64_t>& dilation) {
   if (op.has(4) && op.values().get<std::string>(op.ref(4)) != nullptr) {
     const std::string mode = op.text(4, "");
     if (mode == "valid") return {0, 0, 0, 0};
@@ -72,36 +52,37 @@ ir::Ints padding_of(OpContext& op, const Plane& plane, const std::vector<int64_t
     const int64_t rows = dilation[0] * (kernel[2] - 1), columns = dilation[1] * (kernel[3] - 1);
     return {rows / 2, columns / 2, rows - rows / 2, columns - columns / 2};
   }
-  const std::vector<int64_t> p = plane.numbers(op, 4, 0);
+  const std::vector<int64_t> p = plane.numbers(op, 4, {0, 0});
   for (const int64_t padding : p) {
     if (padding < 0 || padding > kMostPadding) invalid(cat("padding ", padding));
   }
   return {p[0], p[1], p[0], p[1]};
 }
 
-Ref conv_transpose(OpContext& op, const Plane& plane, size_t output_padding, size_t dilation, size_t groups) {
-  return plane.result(op, emit_conv_transpose(op, plane.input, plane.weights,
-                                              {.stride = plane.numbers(op, 3, 1),
-                                               .padding = plane.numbers(op, 4, 0),
-                                               .output_padding = plane.numbers(op, output_padding, 0),
-                                               .dilation = plane.numbers(op, dilation, 1),
+Ref conv_transpose(OpContext& op, const ConvPlane& plane, size_t output_padding, size_t dilation,
+                   size_t groups) {
+  return plane.result(op, emit_conv_transpose(op, plane.input(), plane.weights,
+                                              {.stride = plane.numbers(op, 3, {1, 1}),
+                                               .padding = plane.numbers(op, 4, {0, 0}),
+                                               .output_padding = plane.numbers(op, output_padding, {0, 0}),
+                                               .dilation = plane.numbers(op, dilation, {1, 1}),
                                                .groups = op.integer(groups, 1)}));
 }
 
-Ref convolution(OpContext& op, const Plane& plane, size_t groups) {
-  const std::vector<int64_t> dilation = plane.numbers(op, 5, 1);
+Ref convolution(OpContext& op, const ConvPlane& plane, size_t groups) {
+  const std::vector<int64_t> dilation = plane.numbers(op, 5, {1, 1});
   for (const int64_t step : dilation) {
     if (step < 1 || step > kMostPadding) invalid(cat("dilation ", step));
   }
-  ir::Attrs attrs{{"strides", plane.numbers(op, 3, 1)},
+  ir::Attrs attrs{{"strides", plane.numbers(op, 3, {1, 1})},
                   {"padding", padding_of(op, plane, dilation)},
                   {"dilation", dilation},
                   {"groups", op.integer(groups, 1)},
                   {"data_layout", std::string("NCHW")},
                   {"kernel_layout", std::string("OIHW")}};
-  if (const std::optional<ir::ValueId> sums = emit_dynamic_conv(op, plane.input, plane.weights, attrs))
+  if (const std::optional<ir::ValueId> sums = emit_dynamic_conv(op, plane.input(), plane.weights, attrs))
     return plane.result(op, *sums);
-  return plane.result(op, op.emit("nn.conv2d", {plane.input.value, plane.weights.value}, std::move(attrs)));
+  return plane.result(op, op.emit("nn.conv2d", {plane.input().value, plane.weights.value}, std::move(attrs)));
 }
 
 // [..., k] by weights [o, k].
@@ -154,10 +135,10 @@ Ref batch_norm(OpContext& op, size_t epsilon) {
 
 }  // namespace
 
-Ref import_float_conv(OpContext& op) { return convolution(op, Plane(op), 6); }
-Ref import_conv_transpose(OpContext& op) { return conv_transpose(op, Plane(op), 5, 7, 6); }
+Ref import_float_conv(OpContext& op) { return convolution(op, conv_plane(op), 6); }
+Ref import_conv_transpose(OpContext& op) { return conv_transpose(op, conv_plane(op), 5, 7, 6); }
 Ref import_convolution(OpContext& op) {
-  const Plane plane(op);
+  const ConvPlane plane = conv_plane(op);
   return op.boolean(6, false) ? conv_transpose(op, plane, 7, 5, 8) : convolution(op, plane, 8);
 }
 
@@ -282,137 +263,6 @@ ir::ValueId emit_conv_transpose(OpContext& op, const Flow& input, const Flow& we
                   {"groups", conv.groups},
                   {"data_layout", std::string("NCHW")},
                   {"kernel_layout", std::string("OIHW")}});
-}
-
-// Pools and means, which keep their input's quantisation.
-namespace {
-
-// NCHW, or CHW, which is refused.
-void require_rank_4(const OpContext& op, const Flow& input) {
-  if (op.shape(input).size() != 4) throw Unsupported{cat("a tensor of rank ", op.shape(input).size())};
-}
-
-// The window of a pool. Each list has the value of the height, then that of the width.
-struct Window {
-  std::vector<int64_t> kernel, stride, padding;
-  std::vector<int64_t> ceil_padding = {0, 0};  // after the data and its padding, for ceil_mode
-
-  bool has_ceil_padding() const { return ceil_padding != std::vector<int64_t>{0, 0}; }
-};
-
-// Checks the window, and sets ceil_padding.
-void complete_window(const OpContext& op, const Flow& input, bool ceil_mode, Window* completed) {
-  Window& window = *completed;
-  for (size_t i = 0; i < 2; ++i) {
-    constexpr int64_t kMost = 1 << 20;
-    const int64_t extent = op.shape(input)[2 + i];
-    if (window.kernel[i] < 1 || window.kernel[i] > kMost) invalid(cat("kernel size ", window.kernel[i]));
-    if (window.stride[i] < 1 || window.stride[i] > kMost) invalid(cat("stride ", window.stride[i]));
-    if (window.padding[i] < 0 || window.padding[i] > window.kernel[i] / 2) {
-      invalid(cat("padding ", window.padding[i], " is not from 0 to half of kernel size ", window.kernel[i]));
-    }
-    const int64_t rest = extent + 2 * window.padding[i] - window.kernel[i];
-    if (rest < 0) invalid(cat("kernel size ", window.kernel[i], " does not fit the extent ", extent));
-    if (ceil_mode) {
-      window.ceil_padding[i] =
-          op::ceil_padding(extent, window.padding[i], window.padding[i], window.kernel[i], window.stride[i]);
-    }
-  }
-}
-
-ir::Attrs window_attrs(const Window& window) {
-  const std::vector<int64_t>&p = window.padding, &c = window.ceil_padding;
-  return {{"pool_size", window.kernel},
-          {"strides", window.stride},
-          {"padding", ir::Ints{p[0], p[1], p[0] + c[0], p[1] + c[1]}},
-          {"layout", std::string("NCHW")}};
-}
-
-// The data with zeros around it.
-Flow padded(OpContext& op, const Flow& input, const std::vector<int64_t>& padding) {
-  const ir::ValueId zero =
-      input.quantization ? op.zero_point(input.quantization->zero_point) : op.scale(0.0f);
-  const std::vector<ir::Ints> width = {{0, 0}, {0, 0}, {padding[0], padding[0]}, {padding[1], padding[1]}};
-  Flow result = input;
-  result.value = op.emit("nn.pad", {input.value, zero}, {{"pad_width", width}});
-  return result;
-}
-
-Ref average(OpContext& op, Flow input, Window window, bool count_include_pad) {
-  // The padding of ceil_mode is not counted.
-  if (count_include_pad && window.has_ceil_padding()) {
-    input = padded(op, input, window.padding);
-    window.padding = {0, 0};
-    count_include_pad = false;
-  }
-  ir::Attrs attrs = window_attrs(window);
-  attrs.set("count_include_pad", count_include_pad);
-  if (!input.quantization) return op.result(op.emit("nn.avg_pool2d", {input.value}, std::move(attrs)));
-  return op.result(input, op.emit_quantized("qnn.avg_pool2d", {input.value},
-                                            {*input.quantization, *input.quantization}, std::move(attrs)));
-}
-
-}  // namespace
-
-Ref import_max_pool2d(OpContext& op) {
-  const Flow input = op.flow(0);
-  require_rank_4(op, input);
-  Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
-  window.stride = op.pair(2, window.kernel);
-  if (op.pair(4, {{1, 1}}) != std::vector<int64_t>{1, 1}) throw Unsupported{"dilation other than 1"};
-  complete_window(op, input, op.boolean(5, false), &window);
-  return op.result(input, op.emit("nn.max_pool2d", {input.value}, window_attrs(window)));
-}
-
-// The result, and positions, which only training reads.
-Ref import_max_pool2d_with_indices(OpContext& op) {
-  const Ref result = import_max_pool2d(op);
-  return op.add(Tuple{{result, op.add(None{})}});
-}
-
-Ref import_avg_pool2d(OpContext& op) {
-  const Flow input = op.flow(0);
-  require_rank_4(op, input);
-  Window window{.kernel = op.pair(1), .stride = {}, .padding = op.pair(3, {{0, 0}})};
-  window.stride = op.pair(2, window.kernel);
-  if (op.has(6)) throw Unsupported{"divisor_override"};
-  complete_window(op, input, op.boolean(4, false), &window);
-  const bool is_padded = window.padding != std::vector<int64_t>{0, 0};
-  return average(op, input, window, is_padded && op.boolean(5, true));
-}
-
-// Windows of one size, side by side: the output's extents must divide the input's.
-Ref import_adaptive_avg_pool2d(OpContext& op) {
-  const Flow input = op.flow(0);
-  require_rank_4(op, input);
-  const std::vector<int64_t> output = op.pair(1);
-  Window window{.kernel = {}, .stride = {}, .padding = {0, 0}};
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t extent = op.shape(input)[2 + i];
-    if (output[i] < 1) invalid(cat("output extent ", output[i], " is not positive"));
-    if (extent % output[i] != 0)
-      throw Unsupported{cat("output extent ", output[i], " of ", extent, ", windows of two sizes")};
-    window.kernel.push_back(extent / output[i]);
-  }
-  window.stride = window.kernel;
-  return average(op, input, window, false);
-}
-
-Ref import_mean(OpContext& op) {
-  const Flow input = op.flow(0);
-  const size_t rank = op.shape(input).size();
-  if (op.has(3) && op.integer(3) != static_cast<int64_t>(ScalarType::kFloat32))
-    throw Unsupported{"another dtype"};
-  std::vector<int64_t> axes;
-  if (op.has(1)) axes = op.integers(1);
-  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, rank);
-  for (size_t axis = 0; axes.size() < rank && !op.has(1); ++axis) axes.push_back(static_cast<int64_t>(axis));
-  std::ranges::sort(axes);
-  if (axes.empty()) throw Unsupported{"an empty list of axes"};
-  ir::Attrs attrs{{"axis", axes}, {"keepdims", op.boolean(2, false)}};
-  if (!input.quantization) return op.result(op.emit("mean", {input.value}, std::move(attrs)));
-  return op.result(input, op.emit_quantized("qnn.mean", {input.value},
-                                            {*input.quantization, *input.quantization}, std::move(attrs)));
 }
 
 }  // namespace qplan::pt

@@ -256,36 +256,37 @@ ir::ValueId float_layer(OpContext& op, const MatmulLayer& layer, const std::vect
 }
 
 // The layer and the clamp of its activation.
-Ref emit_layer(OpContext& op, const MatmulLayer& layer) {
+ir::ValueId emit_layer(OpContext& op, const MatmulLayer& layer) {
   const std::vector<float> scales = accumulator_scales(layer), bias = read_bias(op, layer);
   const std::vector<int32_t> steps = integer_bias(op, layer, scales, bias);
   ir::ValueId value = steps.empty() ? float_layer(op, layer, bias) : integer_layer(op, layer, scales, steps);
-  if (layer.relu) value = emit_clamp(op, value, {.min = 0}, layer.output);
-  return op.result(value, layer.output);
+  return layer.relu ? emit_clamp(op, value, {.min = 0}, layer.output) : value;
 }
 
-Ref conv2d(OpContext& op, bool relu) {
-  const Flow input = op.quantized_flow(0);
+// The packed parameters of a sequence's convolution have a height of 1.
+Ref conv(OpContext& op, size_t spatial_axes, bool relu) {
+  const Plane plane(op, op.quantized_flow(0), spatial_axes);
   const ConvParameters parameters = conv_parameters(op, 1);
-  const QuantParams output = op.quantization(2, 3, op.dtype(input));
+  const QuantParams output = op.quantization(2, 3, op.dtype(plane.input()));
   const Weights weights = read_weights(op, parameters.weight, 4);
   for (const int64_t padding : parameters.padding) {
     if (padding < 0) invalid(cat("padding ", padding, " is negative"));
   }
   const std::vector<int64_t>& p = parameters.padding;
-  return emit_layer(op, {.product = "conv2d",
-                         .attrs = {{"strides", parameters.stride},
-                                   {"padding", ir::Ints{p[0], p[1], p[0], p[1]}},
-                                   {"dilation", parameters.dilation},
-                                   {"groups", parameters.groups},
-                                   {"data_layout", std::string("NCHW")},
-                                   {"kernel_layout", std::string("OIHW")}},
-                         .input = input,
-                         .weights = weights,
-                         .bias = parameters.bias,
-                         .channel_axis = 1,
-                         .output = output,
-                         .relu = relu});
+  const ir::ValueId value = emit_layer(op, {.product = "conv2d",
+                                            .attrs = {{"strides", parameters.stride},
+                                                      {"padding", ir::Ints{p[0], p[1], p[0], p[1]}},
+                                                      {"dilation", parameters.dilation},
+                                                      {"groups", parameters.groups},
+                                                      {"data_layout", std::string("NCHW")},
+                                                      {"kernel_layout", std::string("OIHW")}},
+                                            .input = plane.input(),
+                                            .weights = weights,
+                                            .bias = parameters.bias,
+                                            .channel_axis = 1,
+                                            .output = output,
+                                            .relu = relu});
+  return plane.result(op, value, output);
 }
 
 Ref linear(OpContext& op, bool relu) {
@@ -293,31 +294,60 @@ Ref linear(OpContext& op, bool relu) {
   const LinearParameters parameters = linear_parameters(op, 1);
   const QuantParams output = op.quantization(2, 3, op.dtype(input));
   const Weights weights = read_weights(op, parameters.weight, 2);
-  return emit_layer(op, {.product = "dense",
-                         .attrs = {},
-                         .input = input,
-                         .weights = weights,
-                         .bias = parameters.bias,
-                         .channel_axis = static_cast<int64_t>(op.shape(input).size()) - 1,
-                         .output = output,
-                         .relu = relu});
+  const MatmulLayer layer = {.product = "dense",
+                             .attrs = {},
+                             .input = input,
+                             .weights = weights,
+                             .bias = parameters.bias,
+                             .channel_axis = static_cast<int64_t>(op.shape(input).size()) - 1,
+                             .output = output,
+                             .relu = relu};
+  return op.result(emit_layer(op, layer), output);
 }
 
 }  // namespace
 
-Ref import_conv2d(OpContext& op) { return conv2d(op, false); }
-Ref import_conv2d_relu(OpContext& op) { return conv2d(op, true); }
+Ref import_conv1d(OpContext& op) { return conv(op, 1, false); }
+Ref import_conv1d_relu(OpContext& op) { return conv(op, 1, true); }
+Ref import_conv2d(OpContext& op) { return conv(op, 2, false); }
+Ref import_conv2d_relu(OpContext& op) { return conv(op, 2, true); }
 Ref import_linear(OpContext& op) { return linear(op, false); }
 Ref import_linear_relu(OpContext& op) { return linear(op, true); }
 
-Ref import_conv2d_prepack(OpContext& op) {
+namespace {
+
+Ref conv_packed(OpContext& op, Ref weight, Ref stride, Ref padding, Ref dilation) {
   return make_packed(op, "__torch__.torch.classes.quantized.Conv2dPackedParamsBase",
-                     {{"weight", op.ref(0)},
+                     {{"weight", weight},
                       {"bias", op.ref(1)},
-                      {"stride", op.ref(2)},
-                      {"padding", op.ref(3)},
-                      {"dilation", op.ref(4)},
+                      {"stride", stride},
+                      {"padding", padding},
+                      {"dilation", dilation},
                       {"groups", op.ref(5)}});
+}
+
+}  // namespace
+
+Ref import_conv2d_prepack(OpContext& op) {
+  return conv_packed(op, op.ref(0), op.ref(2), op.ref(3), op.ref(4));
+}
+
+// As PyTorch packs it: weights [o, i, k] as [o, i, 1, k].
+Ref import_conv1d_prepack(OpContext& op) {
+  const Tensor* given = op.values().get<Tensor>(op.ref(0));
+  if (given == nullptr || given->sizes.size() != 3 || given->strides.size() != 3)
+    invalid("the weights are no tensor of rank 3");
+  Tensor weight = *given;
+  weight.sizes.insert(weight.sizes.begin() + 2, 1);
+  weight.strides.insert(weight.strides.begin() + 2, weight.strides[2]);
+  const auto pair = [&](size_t i, int64_t height) {
+    const std::vector<int64_t> width = op.integers(i);
+    if (width.size() != 1) invalid(cat("argument ", i, " has ", width.size(), " items, expected 1"));
+    List list;
+    for (const int64_t number : {height, width[0]}) list.items.push_back(op.add(number));
+    return op.add(std::move(list));
+  };
+  return conv_packed(op, op.add(std::move(weight)), pair(2, 1), pair(3, 0), pair(4, 1));
 }
 
 Ref import_linear_prepack(OpContext& op) {

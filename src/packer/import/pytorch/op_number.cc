@@ -28,7 +28,7 @@ bool are_equal(const ValueTable& values, const std::vector<Ref>& a, const std::v
 }
 
 // Numbers, or strings and lists, which are only equal or not.
-Ref compare(OpContext& op, bool (*holds)(double a, double b)) {
+Ref compare(OpContext& op, Comparison comparison, bool (*holds)(double a, double b)) {
   const auto* a = op.values().get<std::string>(op.ref(0));
   const auto* b = op.values().get<std::string>(op.ref(1));
   if (a != nullptr && b != nullptr) return op.add(holds(a->compare(*b), 0.0));
@@ -37,7 +37,7 @@ Ref compare(OpContext& op, bool (*holds)(double a, double b)) {
   if (list != nullptr && other != nullptr && is_order) throw Unsupported{"lists, of which one comes first"};
   if (list != nullptr && other != nullptr)
     return op.add(holds(are_equal(op.values(), *list, *other) ? 0.0 : 1.0, 0.0));
-  if (op.is_flow(0) || op.is_flow(1)) throw Unsupported{"tensors that the model computes"};
+  if (op.is_flow(0) || op.is_flow(1)) return compare_tensors(op, comparison);
   return op.add(holds(op.number(0), op.number(1)));
 }
 
@@ -56,22 +56,22 @@ Ref import_size(OpContext& op) {
 Ref import_dim(OpContext& op) { return op.add(static_cast<int64_t>(op.shape(op.flow(0)).size())); }
 
 Ref import_eq(OpContext& op) {
-  return compare(op, [](double a, double b) { return a == b; });
+  return compare(op, Comparison::kEqual, [](double a, double b) { return a == b; });
 }
 Ref import_ne(OpContext& op) {
-  return compare(op, [](double a, double b) { return a != b; });
+  return compare(op, Comparison::kNotEqual, [](double a, double b) { return a != b; });
 }
 Ref import_lt(OpContext& op) {
-  return compare(op, [](double a, double b) { return a < b; });
+  return compare(op, Comparison::kLess, [](double a, double b) { return a < b; });
 }
 Ref import_gt(OpContext& op) {
-  return compare(op, [](double a, double b) { return a > b; });
+  return compare(op, Comparison::kGreater, [](double a, double b) { return a > b; });
 }
 Ref import_le(OpContext& op) {
-  return compare(op, [](double a, double b) { return a <= b; });
+  return compare(op, Comparison::kLessEqual, [](double a, double b) { return a <= b; });
 }
 Ref import_ge(OpContext& op) {
-  return compare(op, [](double a, double b) { return a >= b; });
+  return compare(op, Comparison::kGreaterEqual, [](double a, double b) { return a >= b; });
 }
 Ref import_is(OpContext& op) { return op.add(is_same(op)); }
 Ref import_isnot(OpContext& op) { return op.add(!is_same(op)); }

@@ -1,5 +1,5 @@
-// Parts of a tensor (chunk, split, slice, narrow, select, unbind, embedding) and repeated elements (expand,
-// upsample_nearest2d, upsample_bilinear2d). The quantisation stays.
+// Parts of a tensor (chunk, split, slice, narrow, select, unbind, embedding, flip) and repeated elements
+// (expand, repeat, upsample_nearest2d, upsample_bilinear2d). The quantisation stays.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -167,27 +167,69 @@ namespace {
 
 constexpr int64_t kMostRepeated = int64_t{1} << 20;
 
-}  // namespace
+// These positions of an axis.
+ir::ValueId taken(OpContext& op, ir::ValueId value, const ir::Ints& positions, size_t axis) {
+  const int64_t count = std::ssize(positions);
+  op.charge_elements(count);
+  const ir::ConstantRef constant = ir::make_constant(ir::kInt64, {count}, positions);
+  return op.emit("take", {value, op.constant(constant)}, {{"axis", static_cast<int64_t>(axis)}});
+}
 
-// Axes of extent 1 are repeated; -1 stands for the extent as it is, and new axes are the first ones.
-Ref import_expand(OpContext& op) {
-  const Flow input = op.flow(0);
+// With new first axes, as many as make this rank.
+ir::ValueId with_leading_axes(OpContext& op, const Flow& input, size_t rank) {
   ir::Shape shape = op.shape(input);
-  const std::vector<int64_t> sizes = op.integers(1);
-  if (sizes.size() < shape.size()) invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(shape)));
-  ir::ValueId value = input.value;
-  if (sizes.size() > shape.size()) {
-    shape.insert(shape.begin(), sizes.size() - shape.size(), 1);
-    value = op.reshape(value, shape);
-  }
+  if (shape.size() == rank) return input.value;
+  shape.insert(shape.begin(), rank - shape.size(), 1);
+  return op.reshape(input.value, shape);
+}
+
+Ref expand(OpContext& op, const std::vector<int64_t>& sizes) {
+  const Flow input = op.flow(0);
+  const ir::Shape before = op.shape(input);
+  if (sizes.size() < before.size()) invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(before)));
+  ir::ValueId value = with_leading_axes(op, input, sizes.size());
+  const ir::Shape shape = op.shape(Flow{value});
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1 || sizes[i] == shape[i]) continue;
     if (shape[i] != 1 || sizes[i] < 1 || sizes[i] > kMostRepeated)
-      invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(shape)));
-    op.charge_elements(sizes[i]);
-    const ir::ConstantRef first =
-        ir::make_constant(ir::kInt64, {sizes[i]}, std::vector<int64_t>(static_cast<size_t>(sizes[i])));
-    value = op.emit("take", {value, op.constant(first)}, {{"axis", static_cast<int64_t>(i)}});
+      invalid(cat("sizes ", to_text(sizes), " of a tensor ", to_text(before)));
+    value = taken(op, value, ir::Ints(static_cast<size_t>(sizes[i])), i);
+  }
+  return op.result(input, value);
+}
+
+}  // namespace
+
+// Axes of extent 1 are repeated; -1 stands for the extent as it is, and new axes are the first ones.
+Ref import_expand(OpContext& op) { return expand(op, op.integers(1)); }
+Ref import_expand_as(OpContext& op) { return expand(op, ir::Shape(op.shape(op.flow(1)))); }
+
+// The tensor so many times along each axis; new axes are the first ones.
+Ref import_repeat(OpContext& op) {
+  const Flow input = op.flow(0);
+  const std::vector<int64_t> times = op.integers(1);
+  const size_t rank = op.shape(input).size();
+  if (times.size() < rank) invalid(cat(times.size(), " repeats of a tensor of rank ", rank));
+  ir::ValueId value = with_leading_axes(op, input, times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int64_t extent = op.shape(Flow{value})[i];
+    if (times[i] == 1) continue;
+    if (times[i] < 1 || times[i] > kMostRepeated / extent) throw Unsupported{cat(times[i], " repeats")};
+    ir::Ints positions;
+    for (int64_t o = 0; o < times[i] * extent; ++o) positions.push_back(o % extent);
+    value = taken(op, value, positions, i);
+  }
+  return op.result(input, value);
+}
+
+Ref import_flip(OpContext& op) {
+  const Flow input = op.flow(0);
+  const ir::Shape shape = op.shape(input);
+  ir::ValueId value = input.value;
+  for (const int64_t given : op.integers(1)) {
+    const int64_t index = OpContext::axis_of(given, shape.size());
+    const int64_t extent = shape[static_cast<size_t>(index)];
+    value = slice(op, Flow{value}, {index, extent}, extent - 1, -extent - 1, -1);
   }
   return op.result(input, value);
 }
@@ -197,7 +239,6 @@ Ref import_upsample_bilinear2d(OpContext& op) {
   const Flow input = op.flow(0);
   const ir::Shape shape = op.shape(input);
   if (shape.size() != 4) throw Unsupported{cat("a tensor of rank ", shape.size())};
-  if (input.quantization) throw Unsupported{"a quantised tensor"};
   const bool aligned = op.boolean(2);
   std::vector<int64_t> sizes;
   if (op.has(1)) sizes = op.pair(1);
@@ -225,9 +266,10 @@ Ref import_upsample_bilinear2d(OpContext& op) {
       invalid(cat("the size is ", size, ", expected 1 to ", kMostRepeated));
   }
   const std::string mode = aligned ? "align_corners" : "half_pixel";
-  return op.result(
-      op.emit("image.resize2d", {input.value},
-              {{"size", sizes}, {"layout", std::string("NCHW")}, {"coordinate_transformation_mode", mode}}));
+  ir::Attrs attrs = {
+      {"size", sizes}, {"layout", std::string("NCHW")}, {"coordinate_transformation_mode", mode}};
+  if (input.quantization) return interpolated(op, input, sizes, std::move(attrs), aligned);
+  return op.result(op.emit("image.resize2d", {input.value}, std::move(attrs)));
 }
 
 namespace {
@@ -280,13 +322,11 @@ Ref import_upsample_nearest2d(OpContext& op) {
   for (size_t i = 0; i < 2; ++i) {
     if (sizes[i] < 1 || sizes[i] > kMostRepeated)
       invalid(cat("the size is ", sizes[i], ", expected 1 to ", kMostRepeated));
-    op.charge_elements(sizes[i]);
     const ir::Ints positions = repeated(shape[2 + i], sizes[i], factors[i]);
     ir::Ints identity(static_cast<size_t>(shape[2 + i]));
     std::iota(identity.begin(), identity.end(), 0);
     if (positions == identity) continue;
-    const ir::ConstantRef constant = ir::make_constant(ir::kInt64, {sizes[i]}, positions);
-    value = op.emit("take", {value, op.constant(constant)}, {{"axis", static_cast<int64_t>(2 + i)}});
+    value = taken(op, value, positions, 2 + i);
   }
   return op.result(input, value);
 }

@@ -39,6 +39,14 @@ Ref pad(OpContext& op, double value) {
   return op.result(input, op.emit("nn.pad", {input.value, fill}, {{"pad_width", std::move(widths)}}));
 }
 
+// Argument 0 where it has the dtype; bools as 1 and 0.
+Ref converted(OpContext& op, const Flow& input, ir::DType dtype) {
+  if (!input.quantization && op.dtype(input) == dtype) return op.ref(0);
+  if (op.dtype(input) == ir::kBool && dtype == ir::kFloat32)
+    return op.result(emit_ones_where(op, input.value));
+  throw Unsupported{"another dtype"};
+}
+
 }  // namespace
 
 Ref import_pad(OpContext& op) {
@@ -106,25 +114,24 @@ Ref import_transpose(OpContext& op) {
 
 Ref import_same(OpContext& op) { return op.ref(0); }
 
-// A value of the wanted dtype as it is. Argument 1 is that dtype, a tensor that has it, or a device, after
+// A value of the wanted dtype. Argument 1 is that dtype, a tensor that has it, or a device, after
 // which the dtype may stand.
 Ref import_to(OpContext& op) {
   constexpr auto kFloat32 = static_cast<int64_t>(ScalarType::kFloat32);
   if (op.plain_number(0)) return number_to(op, op.integer(1, kFloat32));
   const Flow input = op.flow(0);
-  bool is_same_dtype = false;
-  if (op.has(1) && op.is_flow(1)) {
-    is_same_dtype = op.dtype(op.flow(1)) == op.dtype(input) && !input.quantization;
-  } else {
-    const bool names_device = op.has(1) && op.values().get<std::string>(op.ref(1)) != nullptr;
-    const size_t dtype = names_device ? 2 : 1;
-    if (names_device && !op.has(dtype)) return op.ref(0);
-    // to(device, non_blocking, copy) has no dtype.
-    if (names_device && op.values().get<bool>(op.ref(dtype)) != nullptr) return op.ref(0);
-    is_same_dtype = op.dtype(input) == ir::kFloat32 && op.integer(dtype, kFloat32) == kFloat32;
+  if (op.has(1) && op.is_flow(1)) return converted(op, input, op.dtype(op.flow(1)));
+  const bool names_device = op.has(1) && op.values().get<std::string>(op.ref(1)) != nullptr;
+  const size_t wanted = names_device ? 2 : 1;
+  if (!op.has(wanted)) return op.ref(0);
+  // to(device, non_blocking, copy) has no dtype.
+  if (names_device && op.values().get<bool>(op.ref(wanted)) != nullptr) return op.ref(0);
+  const int64_t type = op.integer(wanted);
+  for (const ScalarType known :
+       {ScalarType::kFloat32, ScalarType::kBool, ScalarType::kInt64, ScalarType::kInt32}) {
+    if (type == static_cast<int64_t>(known)) return converted(op, input, dtype_of(known));
   }
-  if (!is_same_dtype) throw Unsupported{"another dtype"};
-  return op.ref(0);
+  throw Unsupported{"another dtype"};
 }
 
 Ref import_to_copy(OpContext& op) { return op.add(Value(op.values().at(import_to(op)))); }

@@ -9,10 +9,12 @@ namespace {
 constexpr size_t kNone = SIZE_MAX;
 
 // The results may have elements of the first operand.
-constexpr std::string_view kViews[] = {
-    "aten::view",  "aten::_unsafe_view", "aten::reshape", "aten::flatten",   "aten::unflatten",
-    "aten::t",     "aten::permute",      "aten::squeeze", "aten::unsqueeze", "aten::transpose",
-    "aten::slice", "aten::select",       "aten::narrow",  "aten::expand",    "aten::pixel_shuffle"};
+constexpr std::string_view kViews[] = {"aten::view",         "aten::_unsafe_view", "aten::reshape",
+                                       "aten::flatten",      "aten::unflatten",    "aten::t",
+                                       "aten::permute",      "aten::squeeze",      "aten::unsqueeze",
+                                       "aten::transpose",    "aten::slice",        "aten::select",
+                                       "aten::narrow",       "aten::expand",       "aten::expand_as",
+                                       "aten::pixel_shuffle"};
 // The results are parts of the first operand, which share no element.
 constexpr std::string_view kSplits[] = {"aten::split", "aten::split_with_sizes", "aten::chunk",
                                         "aten::unbind"};
