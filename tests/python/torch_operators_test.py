@@ -112,6 +112,13 @@ class FloatOperators(Operators):
             self.check(module, wide)
             self.check(module, self.sequence)
 
+    def test_other_activations(self):
+        for module in (torch.nn.SELU(), torch.nn.LogSigmoid(), torch.nn.Dropout2d()):
+            with self.subTest(str(module)):
+                self.check(module, self.image)
+        self.check(lambda x: (x * 2).tanh_() + x.square(), self.image)
+        self.check(lambda x: torch.unsafe_chunk(x, 2, 1), self.image)
+
     def test_sums_and_differences_with_a_factor(self):
         row = torch.randn(10)
         self.check(lambda x: 2.5 - x, self.image)

@@ -107,6 +107,17 @@ TEST(PytorchChoices, ActivationsOfSeveralOperators) {
             "%0 = multiply(%x, 2f);\n%1 = abs(%0);\n%2 = negative(%1);\n%3 = exp(%2);\n%4 = nn.relu(%0);\n%5 "
             "= add(%3, 1f);\n%6 = log(%5);\n%7 = add(%4, %6);\n%8 = divide(%7, 2f);\n%9 = less(3f, %0);\n%10 "
             "= where(%9, %x, %8);\n%10\n");
+  EXPECT_EQ(of("torch.square(x)"), "%0 = multiply(%x, %x);\n%0\n");
+  EXPECT_EQ(of("torch.selu(x)"),
+            "%0 = nn.elu(%x, alpha=1.6732632423543772f64);\n%1 = multiply(%0, 1.050701f);\n%1\n");
+  EXPECT_EQ(of("torch.log_sigmoid(x)"),
+            "%0 = negative(%x);\n%1 = abs(%0);\n%2 = negative(%1);\n%3 = exp(%2);\n%4 = nn.relu(%0);\n%5 = "
+            "add(%3, 1f);\n%6 = log(%5);\n%7 = add(%4, %6);\n%8 = negative(%7);\n%8\n");
+  for (const std::string name : {"tanh", "selu"})
+    EXPECT_EQ(import_forward("    y = torch.relu(x)\n    z = torch." + name + "_(y)\n    return y\n"),
+              of("torch." + name + "(torch.relu(x))"));
+  EXPECT_EQ(of("torch.feature_dropout(x, 0.5, False)"), "%x\n");
+  EXPECT_EQ(of("torch.unsafe_chunk(x, 2, 1)"), of("torch.chunk(x, 2, 1)"));
   EXPECT_EQ(of("torch.mish(x)"),
             "%0 = abs(%x);\n%1 = negative(%0);\n%2 = exp(%1);\n%3 = nn.relu(%x);\n%4 = add(%2, 1f);\n%5 = "
             "log(%4);\n%6 = add(%3, %5);\n%7 = tanh(%6);\n%8 = multiply(%x, %7);\n%8\n");

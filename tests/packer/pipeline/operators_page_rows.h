@@ -128,7 +128,7 @@ inline const std::vector<Row>& rows() {
        "aten::div aten::div_ aten::reciprocal",
        "qnn.divide divide",
        {QPLAN_QNN_BINARY("qnn.divide"), QPLAN_BINARY("divide")}},
-      {"power", "POW", "Pow", "aten::pow", "power", {QPLAN_BINARY("power")}},
+      {"power", "POW", "Pow", "aten::pow aten::square", "power", {QPLAN_BINARY("power")}},
       {"squared difference",
        "SQUARED_DIFFERENCE",
        "",
@@ -203,7 +203,7 @@ inline const std::vector<Row>& rows() {
       {"hyperbolic tangent",
        "TANH",
        "Tanh",
-       "aten::tanh",
+       "aten::tanh aten::tanh_",
        "qnn.tanh tanh",
        {"|%0 = qnn.tanh(%x, 0.0001220703125f, 0, 0.000030517578125f, 0);\n%0", QPLAN_UNARY("tanh")}},
       {"L2 normalisation",
@@ -237,7 +237,8 @@ inline const std::vector<Row>& rows() {
        "ThresholdedRelu com.microsoft.Gelu com.microsoft.BiasGelu com.microsoft.FastGelu "
        "com.microsoft.QuickGelu",
        "aten::hardswish aten::hardswish_ quantized::hardswish aten::silu aten::silu_ aten::gelu "
-       "aten::elu aten::elu_ aten::softplus aten::mish aten::mish_ aten::sqrt aten::rsqrt aten::log "
+       "aten::elu aten::elu_ aten::selu aten::selu_ aten::log_sigmoid aten::softplus aten::mish aten::mish_ "
+       "aten::sqrt aten::rsqrt aten::log "
        "aten::erf",
        "qnn.lookup sqrt floor ceil round rsqrt log erf sin cos nn.elu",
        {"%w: Tensor[(256), T]|%0 = qnn.lookup(%x, %w);\n%0"}},
@@ -342,7 +343,7 @@ inline const std::vector<Row>& rows() {
       {"split",
        "SPLIT SPLIT_V UNPACK",
        "Split",
-       "aten::chunk aten::split aten::split_with_sizes aten::unbind",
+       "aten::chunk aten::unsafe_chunk aten::split aten::split_with_sizes aten::unbind",
        "split",
        {"|%0 = split(%x, indices_or_sections=2, axis=3);\n(%0.0, %0.1)"}},
       {"slices and positions",
@@ -383,7 +384,8 @@ inline const std::vector<Row>& rows() {
        "aten::ge aten::__is__ aten::__isnot__ aten::__not__ aten::floordiv aten::floor_divide "
        "aten::remainder aten::floor aten::ceil prim::max prim::min aten::list aten::append "
        "aten::device prim::device prim::dtype "
-       "aten::warn aten::contiguous aten::clone aten::detach aten::dropout aten::dropout_ prim::int "
+       "aten::warn aten::contiguous aten::clone aten::detach aten::dropout aten::dropout_ "
+       "aten::feature_dropout prim::int "
        "prim::float prim::bool prim::NumToTensor prim::is_quantized prim::RaiseException "
        "aten::zeros aten::ones aten::full aten::alias aten::lift_fresh_copy aten::to "
        "aten::type_as aten::_to_copy "

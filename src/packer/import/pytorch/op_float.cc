@@ -161,6 +161,24 @@ Ref import_silu(OpContext& op) {
   return op.result(multiplied(op, x, op.emit("sigmoid", {x}, {})));
 }
 
+// scale * (x, and alpha * (exp(x) - 1) of negative ones), with the numbers of the paper as PyTorch has them.
+Ref import_selu(OpContext& op) {
+  const ir::ValueId elu =
+      op.emit("nn.elu", {op.float_flow(0).value}, {{"alpha", 1.6732632423543772848170429916717}});
+  return op.result(scaled(op, elu, 1.0507009873554804934193349852946));
+}
+
+// log(1 / (1 + exp(-x)))
+Ref import_log_sigmoid(OpContext& op) {
+  const ir::ValueId x = op.emit("negative", {op.float_flow(0).value}, {});
+  return op.result(op.emit("negative", {softplus(op, x)}, {}));
+}
+
+Ref import_square(OpContext& op) {
+  const ir::ValueId x = op.float_flow(0).value;
+  return op.result(multiplied(op, x, x));
+}
+
 // log(1 + exp(beta * x)) / beta; x where beta * x is above the threshold.
 Ref import_softplus(OpContext& op) {
   constexpr double kExactFrom = 17;  // log(1 + exp(x)) is x in float32

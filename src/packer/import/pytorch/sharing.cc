@@ -17,7 +17,7 @@ constexpr std::string_view kViews[] = {"aten::view",         "aten::_unsafe_view
                                        "aten::pixel_shuffle"};
 // The results are parts of the first operand, which share no element.
 constexpr std::string_view kSplits[] = {"aten::split", "aten::split_with_sizes", "aten::chunk",
-                                        "aten::unbind"};
+                                        "aten::unsafe_chunk", "aten::unbind"};
 // The result is the first operand, or a copy where that is not as asked for: strides decide, which are not
 // known.
 constexpr std::string_view kCopiesAtNeed[] = {"aten::contiguous", "aten::to", "aten::type_as"};
