@@ -172,6 +172,18 @@ TEST(ExportedImport, TypesThatContradictTheProgramAreRefused) {
             "-1: pytorch: 'net.pt': a type is given for 'z', which is no input; inputs are 'x'");
 }
 
+// Integers of a program are indices, which targets read as int32.
+TEST(ExportedImport, IntegersMayBeGivenNarrower) {
+  ExportedBuilder b;
+  b.weight("w", {4, 2}, kFloat, bytes_of<float>(std::vector<float>(8))).input("i", {2, 3}, kLong);
+  b.node("aten.embedding.default", "y", {{"weight", tensor("p_w")}, {"indices", tensor("i")}}).output("y");
+  ImportOptions options;
+  options.input_types["i"] = {ir::kInt32, {2, 3}};
+  EXPECT_NE(import_of(b, options).find("take("), std::string::npos) << import_of(b, options);
+  options.input_types["i"] = {ir::kInt8, {2, 3}};
+  EXPECT_NE(import_of(b, options).find("the program declares int64"), std::string::npos);
+}
+
 TEST(ExportedImport, ExtentsOfTheGraphAreNumbers) {
   ExportedBuilder b;
   b.input("x", {"s0", 6, 2});
