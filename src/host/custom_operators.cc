@@ -34,7 +34,7 @@ constexpr const qplan_custom_operator* kOwn[] = {&qplan_host_detection_postproce
 std::span<const qplan_custom_operator* const> with_own(const qplan_custom_operator* const* first,
                                                        uint32_t count) {
   static std::mutex mutex;
-  static std::forward_list<Operators> lists;
+  static auto& lists = *new std::forward_list<Operators>;  // never destroyed
   Operators all(first, first + count);
   all.insert(all.end(), std::begin(kOwn), std::end(kOwn));
   const std::scoped_lock lock(mutex);
