@@ -75,11 +75,11 @@ QPLAN_REDUCE_VARIANTS
 //
 //   out[o, i] = min { k : x[o, k, i] = max over k of x[o, k, i] }
 //
-// arg_min is the same of the smallest element, with integers alone.
+// arg_min is the same of the smallest element, of integers alone.
 //
 // float32: a NaN is less than every number; where all are NaN the result is 0.
 struct ArgMaxArgs {
-  Dtype input_dtype = Dtype::kOther;   // kU8, kS8, kF32
+  Dtype input_dtype = Dtype::kOther;   // kU8, kS8, kS32, kS64, kF32
   Dtype output_dtype = Dtype::kOther;  // kS32, kS64
   const void* input = nullptr;
   void* output = nullptr;
@@ -116,13 +116,13 @@ struct TopKArgs {
 QPLAN_TOP_K_VARIANTS
 #undef QPLAN_VARIANT
 
-// cumulative_sum: running sums along an axis, of int32, modulo 2^32, or of float32, each sum rounded to
-// float32 by itself.
+// cumulative_sum: running sums along an axis, of int32 or int64, modulo 2^32 or 2^64, or of float32, each sum
+// rounded to float32 by itself.
 //
 //   out[o, i, c] = sum over j <= i, in the order of j and beginning as 0, of in[o, j, c]
 //   exclusive: j < i.  reverse: from the other end of the axis, j >= i in descending order
 struct CumulativeSumArgs {
-  Dtype dtype = Dtype::kOther;  // kS32, kF32
+  Dtype dtype = Dtype::kOther;  // kS32, kS64, kF32
   const void* input = nullptr;  // [outer, depth, inner]
   void* output = nullptr;
   uint64_t outer = 1;  // below 2^31

@@ -138,7 +138,10 @@ namespace {
 bool is_above(float candidate, float best) {
   return candidate > best || (best != best && candidate == candidate);
 }
-bool is_above(int candidate, int best) { return candidate > best; }  // what 8-bit operands promote to
+template <typename T>
+bool is_above(T candidate, T best) {
+  return candidate > best;
+}
 
 template <bool kIsMinimum, typename T>
 uint32_t index_of_best(const T* at, uint32_t extent, uint64_t stride) {
@@ -182,6 +185,10 @@ void run(const ArgMaxArgs& args, uint32_t begin, uint32_t end, void*) {
       return run_typed<uint8_t>(args, range);
     case Dtype::kS8:
       return run_typed<int8_t>(args, range);
+    case Dtype::kS32:
+      return run_typed<int32_t>(args, range);
+    case Dtype::kS64:
+      return run_typed<int64_t>(args, range);
     default:
       return run_typed<float>(args, range);
   }
@@ -257,6 +264,9 @@ namespace cumulative_sum_ref {
 namespace {
 
 int32_t sum_of(int32_t a, int32_t b) { return wrap_add(a, b); }
+int64_t sum_of(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
 float sum_of(float a, float b) { return a + b; }
 
 template <typename T>
@@ -290,6 +300,8 @@ uint32_t work_items(const CumulativeSumArgs& args) { return static_cast<uint32_t
 void run(const CumulativeSumArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.dtype == Dtype::kF32) {
     run_lines<float>(args, begin, end);
+  } else if (args.dtype == Dtype::kS64) {
+    run_lines<int64_t>(args, begin, end);
   } else {
     run_lines<int32_t>(args, begin, end);
   }

@@ -160,6 +160,34 @@ TEST(OnnxIndex, ScatteredRows) {
                 {elements, floats({2}, {70, 80})}});
 }
 
+// As a text encoder takes the row of its last word: positions that the network computes.
+TEST(OnnxIndex, RowsThatTheNetworkNames) {
+  OnnxBuilder b(17);
+  b.input("x", kFloat, {2, 3, 2}).input("at", kInt64, {2, 2});
+  b.node("GatherND", {"x", "at"}, {"y"});
+  ModelSession session(packed(b.output("y", kFloat, {2, 2})), QPLAN_ISA_AUTO, 1);
+  const Floats x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  EXPECT_EQ(values_of<float>(session.run({bytes_of(x), bytes_of(Longs{1, 0, 0, -1})}).at(0)),
+            (Floats{6, 7, 4, 5}));
+}
+
+TEST(OnnxIndex, LargestAndRunningSumsOfIntegersOfRunTime) {
+  const int64_t large = int64_t{1} << 40;
+  const Longs x = {3, large, -large, large, 7, 7};
+  EXPECT_EQ(run<int64_t>({"ArgMax", {attr_int("axis", 1), attr_int("keepdims", 0)}}, kInt64, {2, 3}, x),
+            (Longs{1, 0}));
+  EXPECT_EQ(run<int64_t>({"ArgMin", {attr_int("axis", 1), attr_int("keepdims", 0)}}, kInt64, {2, 3}, x),
+            (Longs{2, 1}));
+  const std::vector<int32_t> small = {5, -1, 5, INT32_MIN, 2, INT32_MAX};
+  EXPECT_EQ(run<int64_t>({"ArgMax", {attr_int("axis", -1)}}, kInt32, {2, 3}, small), (Longs{0, 2}));
+  const auto along_rows = [](OnnxBuilder& b, Names& inputs) {
+    b.constant<int64_t>("axis", kInt64, {}, {1});
+    inputs.push_back("axis");
+  };
+  EXPECT_EQ(run<int64_t>({"CumSum"}, kInt64, {2, 3}, x, along_rows),
+            (Longs{3, large + 3, 3, large, large + 7, large + 14}));
+}
+
 TEST(OnnxIndex, ScatteredElements) {
   const Message along_rows = longs({1, 2}, {2, 0}), along_columns = longs({3, 1}, {1, 0, -1});
   expect_moved({{"ScatterElements"},

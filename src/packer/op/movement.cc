@@ -395,7 +395,7 @@ void complete_gather_nd(ir::Function* function, ir::Node* node) {
 ir::Attrs text_attrs_of_gather_nd(const ir::Function&, const ir::Node&) { return {{"index_axis", -1}}; }
 
 std::vector<ir::TensorType> infer_cumsum(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt32, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt32, ir::kInt64, ir::kFloat32});
   (void)normalized_axis(attr_int(input.node, "axis"), input.type(0).shape.size());
   return {input.type(0)};
 }

@@ -99,7 +99,7 @@ std::vector<ir::TensorType> infer_extremum(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_argmax(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt32, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt32, ir::kInt64, ir::kFloat32});
   const ir::TensorType& data = input.type(0);
   const int64_t axis = normalized_axis(attr_int(input.node, "axis"), data.shape.size());
   const ir::DType dtype = dtype_attr(input.node, "dtype", {ir::kInt32, ir::kInt64});

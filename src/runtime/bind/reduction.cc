@@ -134,7 +134,8 @@ __attribute__((noinline)) bool check_arg_max(const StepCheck& check, uint32_t dt
 template <bool kIsMinimum>
 qplan_status bind_arg_max(const StepView& step, bool checked, ArgMaxArgs& args, Error* error) {
   const StepCheck check(step, kIsMinimum ? "arg_min" : "arg_max", error);
-  const uint32_t dtypes = kDtypesU8S8 | (kIsMinimum ? 0 : dtype_bit(Dtype::kF32));
+  const uint32_t dtypes = kDtypesU8S8 | dtype_bit(Dtype::kS32) | dtype_bit(Dtype::kS64) |
+                          (kIsMinimum ? 0 : dtype_bit(Dtype::kF32));
   if (checked && !check_arg_max(check, dtypes)) return check.status();
   args.is_minimum = kIsMinimum;
   const uint32_t axis = check.params_as<format::ArgMaxParams>().axis();
@@ -256,7 +257,8 @@ namespace {
 bool check_cumulative_sum(const StepCheck& check, const StepView& step) {
   Shape input, output;
   if (!check.arity(1, 1) || !check.params(format::KernelParams_CumulativeSumParams) ||
-      !check.input(0, "input", dtype_bit(Dtype::kS32) | dtype_bit(Dtype::kF32), kAnyRank, &input) ||
+      !check.input(0, "input", dtype_bit(Dtype::kS32) | dtype_bit(Dtype::kS64) | dtype_bit(Dtype::kF32),
+                   kAnyRank, &input) ||
       !check.output(0, "output", dtype_bit(step.input(0).dtype), kAnyRank, &output)) {
     return false;
   }

@@ -75,6 +75,8 @@ class ArgMaxVariant : public ::testing::TestWithParam<const KernelVariant*> {
     expect_first_of_the_largest<uint8_t, int32_t>(spec, seed);
     expect_first_of_the_largest<int8_t, int64_t>(spec, seed);
     expect_first_of_the_largest<uint8_t, int64_t>(spec, seed);
+    expect_first_of_the_largest<int32_t, int32_t>(spec, seed);
+    expect_first_of_the_largest<int64_t, int64_t>(spec, seed);
     expect_first_of_the_largest<float, int32_t>(spec, seed);
   }
 };

@@ -251,7 +251,7 @@ class OperatorInterpreter : public Interpreter {
       for (int64_t k = 0; k < count; ++k) {
         from[axis] = reverse ? last - k : k;
         sum += x.v[static_cast<size_t>(flat(x.shape, from))];
-        sum = x.dtype == ir::kFloat32 ? f32(sum) : wrapped(static_cast<int64_t>(sum), ir::kInt32);
+        sum = x.dtype == ir::kFloat32 ? f32(sum) : wrapped(static_cast<int64_t>(sum), x.dtype);
       }
       out.v[static_cast<size_t>(flat(x.shape, index))] = sum;
     });

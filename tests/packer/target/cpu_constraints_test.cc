@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "  %1 = qnn.requantize(%0, 1f, 5, 1f, 0);\n  %1"},
         Refused{"cpu.softmax.axis", "(1, 2, 3), int8", "  qnn.softmax(%x, 1f, 0, 0.00390625f, -128, axis=1)"},
         Refused{"cpu.softmax.scales", "(1, 3), int8", "  qnn.softmax(%x, 1f, 0, 1f, -128)"},
-        Refused{"cpu.argmax.dtype", "(1, 3), int32", "  argmax(%x, axis=1)"},
+        Refused{"cpu.argmin.dtype", "(1, 3), float32", "  argmin(%x, axis=1)"},
         Refused{"cpu.avg_pool2d.scales", "(1, 2, 2, 1), int8",
                 "  qnn.avg_pool2d(%x, 1f, 0, 2f, 0, pool_size=[2, 2], layout=\"NHWC\")"},
         Refused{"cpu.resize2d.contract", "(1, 2, 2, 1), int8",

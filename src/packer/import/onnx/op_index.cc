@@ -85,8 +85,24 @@ void import_gather_elements(const OpContext& op) {
   op.define(0, rows_at(op, data, count, elements_named(op), op.shape(op.input(1))));
 }
 
+// Rows that the network names, by indices of the first axes.
+namespace {
+
+Value rows_computed(const OpContext& op) {
+  if (op.attr_int("batch_dims", 0) != 0) throw Unsupported{"batch_dims and indices that are not constant"};
+  const Value& indices = op.input(1);
+  (void)named_axes(op.shape(indices), op.shape(op.input(0)), 0);
+  const bool is_wide = op.type(indices).dtype == ir::kInt64;
+  return op.emit(
+      "gather_nd",
+      {op.input(0), is_wide ? op.emit("cast", {indices}, {{"dtype", std::string("int32")}}) : indices});
+}
+
+}  // namespace
+
 void import_gather_nd(const OpContext& op) {
   op.expect_counts(2, 2);
+  if (!op.input(1).is_constant()) return op.define(0, rows_computed(op));
   const Value& data = op.input(0);
   const ir::Shape shape = op.shape(data), of_indices = op.shape(op.input(1));
   const int64_t given = op.attr_int("batch_dims", 0);

@@ -186,15 +186,6 @@ NodeSequence match_arg_max(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "argmax") ? NodeSequence{node} : NodeSequence{};
 }
 
-std::vector<Constraint> constraints_of_arg_max() {
-  return {{"cpu.argmax.dtype", "the input is int8, uint8 or float32", kQuantizeTo8Bits,
-           [](const Matched& match) -> std::string {
-             const ir::DType dtype = match.lowering.type(node_of(match)->operands[0]).dtype;
-             if (is_8_bit(dtype) || dtype == ir::kFloat32) return "";
-             return cat("its dtype is ", dtype, ", expected int8, uint8 or float32");
-           }}};
-}
-
 void add_position(Lowering& lowering, const NodeSequence& sequence, KernelId kernel) {
   const ir::Node& node = lowering.node(sequence.front());
   const size_t rank = lowering.type(node.operands[0]).shape.size();
@@ -208,6 +199,13 @@ void lower_arg_max(Lowering& lowering, const NodeSequence& sequence) {
 
 NodeSequence match_arg_min(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "argmin") ? NodeSequence{node} : NodeSequence{};
+}
+Constraint finds_the_smallest() {
+  return {"cpu.argmin.dtype", "the input is int8, uint8, int32 or int64", kQuantizeTo8Bits,
+          [](const Matched& match) -> std::string {
+            const ir::DType dtype = match.lowering.type(node_of(match)->operands[0]).dtype;
+            return dtype == ir::kFloat32 ? "its dtype is float32" : "";
+          }};
 }
 void lower_arg_min(Lowering& lowering, const NodeSequence& sequence) {
   add_position(lowering, sequence, kKernel_arg_min);
@@ -255,8 +253,8 @@ std::vector<TableRow> reduce_rows() {
           {"prod", match_prod, constraints_of_prod(), lower_prod},
           {"max", match_max, extremum_constraints("cpu.max."), lower_max},
           {"min", match_min, extremum_constraints("cpu.min."), lower_min},
-          {"arg_max", match_arg_max, constraints_of_arg_max(), lower_arg_max},
-          {"arg_min", match_arg_min, {operand_is_8_bit("cpu.argmin.", 0)}, lower_arg_min},
+          {"arg_max", match_arg_max, {}, lower_arg_max},
+          {"arg_min", match_arg_min, {finds_the_smallest()}, lower_arg_min},
           {"l2_normalize", match_l2_normalize, constraints_of_l2_normalize(), lower_l2_normalize}};
 }
 
