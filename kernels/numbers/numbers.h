@@ -1,6 +1,6 @@
 // Operators on numbers that stand for themselves: int_binary, cast, gather_nd.
 //
-//   int_binary: out = op(a, b) on int32, modulo 2^32, a and b broadcast as NumPy does
+//   int_binary: out = op(a, b) on int32 or int64, modulo 2^32 or 2^64, a and b broadcast as NumPy does
 //     kAdd a + b, kSub a - b, kMul a * b, kMaximum, kMinimum,
 //     kFloorDiv floor(a / b), kFloorMod a - b * floor(a / b); both 0 where b is 0
 //   cast: out = x as another dtype. Integers are taken modulo 2^bits; float32 of an integer is rounded to
@@ -27,9 +27,10 @@ enum class IntBinary : uint8_t { kAdd, kSub, kMul, kMaximum, kMinimum, kFloorDiv
 
 struct IntBinaryArgs {
   IntBinary op = IntBinary::kAdd;
-  const int32_t* a = nullptr;
-  const int32_t* b = nullptr;
-  int32_t* output = nullptr;
+  Dtype dtype = Dtype::kS32;  // kS32, kS64
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* output = nullptr;
   Broadcast broadcast;
 };
 

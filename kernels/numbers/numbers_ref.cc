@@ -1,6 +1,8 @@
 // The formulas of numbers.h as they stand there.
 #include <string.h>
 
+#include <type_traits>
+
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numbers/numbers.h"
 #include "kernels/numeric/requantize.h"
@@ -10,29 +12,40 @@ namespace qplan {
 namespace int_binary_ref {
 namespace {
 
-// Quotients of 64 bits, of which none overflows.
-int64_t floor_div(int64_t a, int64_t b) {
+// The divisor -1 is a case of its own: the smallest integer has no negative.
+template <typename T>
+T floor_div(T a, T b) {
   if (b == 0) return 0;
-  const int64_t quotient = a / b;
-  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  if (b == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
+  const T quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-int32_t combined(IntBinary op, int32_t a, int32_t b) {
+template <typename T>
+T floor_mod(T a, T b) {
+  if (b == 0 || b == -1) return 0;
+  const T rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+template <typename T>
+T combined(IntBinary op, T a, T b) {
+  const auto x = static_cast<std::make_unsigned_t<T>>(a), y = static_cast<std::make_unsigned_t<T>>(b);
   switch (op) {
     case IntBinary::kAdd:
-      return wrap_add(a, b);
+      return static_cast<T>(x + y);
     case IntBinary::kSub:
-      return wrap_sub(a, b);
+      return static_cast<T>(x - y);
     case IntBinary::kMul:
-      return wrap_mul(a, b);
+      return static_cast<T>(x * y);
     case IntBinary::kMaximum:
       return a < b ? b : a;
     case IntBinary::kMinimum:
       return b < a ? b : a;
     case IntBinary::kFloorDiv:
-      return static_cast<int32_t>(static_cast<uint32_t>(floor_div(a, b)));
+      return floor_div(a, b);
     case IntBinary::kFloorMod:
-      return b == 0 ? 0 : static_cast<int32_t>(a - b * floor_div(a, b));
+      return floor_mod(a, b);
   }
   return 0;
 }
@@ -45,8 +58,12 @@ uint32_t work_items(const IntBinaryArgs& args) { return num_chunks(args.broadcas
 
 void run(const IntBinaryArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.broadcast.elements, begin, end);
-  combine_elements(args.broadcast, range, args.a, args.b, args.output,
-                   [&](int32_t a, int32_t b) { return combined(args.op, a, b); });
+  const auto combine = [&](auto a, auto b) { return combined(args.op, a, b); };
+  if (args.dtype == Dtype::kS64) {
+    combine_as<int64_t>(args, range, combine);
+  } else {
+    combine_as<int32_t>(args, range, combine);
+  }
 }
 
 }  // namespace int_binary_ref

@@ -51,7 +51,7 @@ std::vector<ir::TensorType> infer_arithmetic(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_integers(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt32});
+  check_dtype(input, 0, {ir::kInt32, ir::kInt64});
   return infer_arithmetic(input);
 }
 

@@ -30,6 +30,8 @@ namespace qplan {
 namespace {
 
 constexpr uint32_t kNumStages = 4;
+constexpr char kHowToQuantize[] =
+    "use the TFLite converter with a representative dataset, or quantize_static of onnxruntime.quantization";
 
 // A refusal also says which rewrites were left out that might have helped, and which came near in canonical,
 // the main before its regions were made functions.
@@ -43,11 +45,11 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
     });
   } catch (const PackError& error) {
     std::string text = error.what();
-    if (error.status() == QPLAN_MODEL_UNSUPPORTED && passes::is_float_network(canonical)) {
+    const bool is_float = error.status() == QPLAN_MODEL_UNSUPPORTED && passes::is_float_network(canonical);
+    if (is_float) {
       text =
           "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
-          "activations "
-          "to 8 bits first\n" +
+          "activations to 8 bits first\n" +
           text;
     }
     for (const std::string& line : undone) text += "\n" + line;
@@ -55,6 +57,7 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
     context.keep_float = options.keep_float;
     const std::string leftovers = passes::explain_float_leftovers(canonical, context);
     if (!leftovers.empty()) text += "\n" + leftovers;
+    if (is_float) text += std::string("\nto quantise it, ") + kHowToQuantize;
     throw PackError(error.status(), text);
   }
 }
@@ -67,8 +70,8 @@ void tell_of_floats(const ir::Function& canonical, const pipeline::Observer& obs
     observer.log(
         QPLAN_LOG_WARNING,
         "the model is not quantised: everything is computed in float32. Weights of 8 bits take a quarter "
-        "of the bytes, and integer kernels are faster; to quantise it, use the TFLite converter with a "
-        "representative dataset, or quantize_static of onnxruntime.quantization");
+        "of the bytes, and integer kernels are faster; to quantise it, " +
+            std::string(kHowToQuantize));
     return;
   }
   passes::PassContext context;
@@ -260,8 +263,17 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
                       const ImportOptions& options) {
   std::string known;
   for (const Format& format : kFormats) {
-    if (format.matches(model)) return format.import(model, name, log, options);
-    known += (known.empty() ? "" : ", ") + std::string(format.name);
+    if (!format.matches(model)) {
+      known += (known.empty() ? "" : ", ") + std::string(format.name);
+      continue;
+    }
+    if (options.synthesize_constants && options.names_of_others == nullptr && format.import != import_relay) {
+      throw PackError(QPLAN_INVALID_ARGUMENT,
+                      "'" + std::string(name) +
+                          "': the model has its constants, only those of a Relay text can be "
+                          "made up; leave --synthesize-constants out");
+    }
+    return format.import(model, name, log, options);
   }
   throw PackError(QPLAN_MODEL_INVALID,
                   "'" + std::string(name) + "': is not a model: " + std::to_string(model.size()) + " bytes " +

@@ -14,11 +14,14 @@ static_assert(static_cast<int>(IntBinary::kFloorMod) == format::IntBinary_MAX, "
 
 constexpr uint32_t kS32 = dtype_bit(Dtype::kS32);
 
-bool check_binary(const StepCheck& check) {
+bool check_binary(const StepCheck& check, const StepView& step) {
   if (!check.arity(2, 1) || !check.params(format::KernelParams_IntBinaryParams) ||
-      !check.input(0, "input 1", kS32, kAnyRank, nullptr) ||
-      !check.input(1, "input 2", kS32, kAnyRank, nullptr) ||
-      !check.output(0, "output", kS32, kAnyRank, nullptr)) {
+      !check.input(0, "input 1", kS32 | dtype_bit(Dtype::kS64), kAnyRank, nullptr)) {
+    return false;
+  }
+  const uint32_t dtype = dtype_bit(step.input(0).dtype);
+  if (!check.input(1, "input 2", dtype, kAnyRank, nullptr) ||
+      !check.output(0, "output", dtype, kAnyRank, nullptr)) {
     return false;
   }
   const auto& params = check.params_as<format::IntBinaryParams>();
@@ -30,15 +33,16 @@ bool check_binary(const StepCheck& check) {
 
 qplan_status bind_binary(const StepView& step, bool checked, IntBinaryArgs& args, Error* error) {
   const StepCheck check(step, "int_binary", error);
-  if (checked && !check_binary(check)) return check.status();
+  if (checked && !check_binary(check, step)) return check.status();
   if (!make_broadcast(step, &args.broadcast)) {
     check.fail_output(0, "output") << "is not the shape that the inputs broadcast to";
     return check.status();
   }
   args.op = static_cast<IntBinary>(check.params_as<format::IntBinaryParams>().op());
-  args.a = static_cast<const int32_t*>(step.input_data(0));
-  args.b = static_cast<const int32_t*>(step.input_data(1));
-  args.output = static_cast<int32_t*>(step.output_data(0));
+  args.dtype = step.input(0).dtype;
+  args.a = step.input_data(0);
+  args.b = step.input_data(1);
+  args.output = step.output_data(0);
   return QPLAN_OK;
 }
 

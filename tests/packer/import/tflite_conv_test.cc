@@ -136,7 +136,8 @@ TEST(TfliteConv2d, RefusesWhatTfliteReadsDifferently) {
       "along axis 3 ('y')");
   EXPECT_EQ(
       import_error(conv_model({.activation = tflite::ActivationFunctionType_TANH})),
-      "-49: tflite: 'net.tflite': 1 operator that qplan does not import: CONV_2D with fused activation TANH "
+      "-49: tflite: 'net.tflite': 1 operator that qplan does not import: CONV_2D with fused activation TANH, "
+      "which TFLite's kernels leave out "
       "('y')");
 }
 
@@ -245,6 +246,7 @@ struct DenseSpec {
   bool keep_num_dims = false;
   bool shuffled = false;
   bool constant_weights = true;
+  std::vector<int32_t> bias = {};  // empty: absent
   bool four_bits = false;
 };
 
@@ -260,8 +262,10 @@ std::vector<uint8_t> dense_model(const DenseSpec& spec) {
   if (!spec.constant_weights) weights.data.clear();
   if (spec.four_bits) weights.type = tflite::TensorType_INT4, weights.data = {0x81, 0xf7, 0x30};
   const int32_t w = b.tensor(weights);
+  const int32_t bias = spec.bias.empty() ? -1 : b.ints("b", spec.bias);
   const int32_t y = b.activation("y", spec.output_shape, 0.25f, 5, spec.type);
-  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w, -1}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w, bias}, {y},
+       tflite::BuiltinOptions_FullyConnectedOptions,
        tflite::CreateFullyConnectedOptions(b.fbb(), tflite::ActivationFunctionType_NONE,
                                            spec.shuffled
                                                ? tflite::FullyConnectedOptionsWeightsFormat_SHUFFLED4x16INT8
@@ -299,6 +303,34 @@ TEST(TfliteFullyConnected, Int8WeightsMayHaveAZeroPoint) {
   EXPECT_NE(body.find("3, -7, 0.5f, 0.25f"), std::string::npos) << body;
 }
 
+TEST(TfliteFullyConnected, WeightsThatTheNetworkComputesAreTheOtherOperandOfAProduct) {
+  const std::string product =
+      "%0 = qnn.batch_matmul(%x, %w, 0.5f, 3, 0.25f, 0, 0.25f, 5, transpose_b=True);\n%0\n";
+  EXPECT_EQ(import_body(dense_model({.constant_weights = false})), product);
+  EXPECT_EQ(import_body(dense_model({.constant_weights = false, .bias = {0, 0}})), product);
+}
+
+// w [3, 2], stored as its transpose, in the place of the weights of a layer.
+TEST(TfliteFullyConnected, WeightsMayBeConstantsThatMoved) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2, 3}, 0.5f, 3), y = b.activation("y", {2, 2}, 0.25f, 5);
+  const int32_t stored = b.tensor({.name = "stored",
+                                   .shape = {3, 2},
+                                   .scales = {0.25f, 0.5f},
+                                   .zero_points = {0, 0},
+                                   .quantized_dimension = 1,
+                                   .data = {1, 2, 3, 4, 5, 6}});
+  const int32_t w = b.tensor({.name = "w", .shape = {2, 3}, .scales = {0.25f, 0.5f}, .zero_points = {0, 0}});
+  b.op(tflite::BuiltinOperator_TRANSPOSE, {stored, b.ints("axes", {1, 0})}, {w});
+  b.op(tflite::BuiltinOperator_FULLY_CONNECTED, {x, w, -1}, {y}, tflite::BuiltinOptions_FullyConnectedOptions,
+       tflite::CreateFullyConnectedOptions(b.fbb()).Union());
+  const std::string body = import_body(b.finish({x}, {y}));
+  EXPECT_NE(body.find("qnn.dense(%x, const(Tensor[(2, 3), int8], [1, 3, 5, 2, 4, 6]), 3, 0, 0.5f, "
+                      "const(Tensor[(2), float32], [0.25, 0.5])"),
+            std::string::npos)
+      << body;
+}
+
 TEST(TfliteFullyConnected, FlattensItsInputUnlessDimensionsAreKept) {
   const std::string flat = import_body(dense_model({.input_shape = {1, 2, 1, 3}}));
   EXPECT_TRUE(flat.starts_with("%0 = reshape(%x, newshape=[2, 3]);\n%1 = qnn.dense(%0,")) << flat;
@@ -313,8 +345,8 @@ TEST(TfliteFullyConnected, Refusals) {
   const std::string list =
       "-49: tflite: 'net.tflite': 1 operator that qplan does not import: FULLY_CONNECTED with ";
   EXPECT_EQ(import_error(dense_model({.shuffled = true})), list + "shuffled weights ('y')");
-  EXPECT_EQ(import_error(dense_model({.constant_weights = false})),
-            list + "weights that are not constant ('y')");
+  EXPECT_EQ(import_error(dense_model({.constant_weights = false, .bias = {0, 1}})),
+            list + "weights that are not constant, and a bias ('y')");
   const std::string wide = import_error(dense_model({.type = tflite::TensorType_INT16}));
   EXPECT_TRUE(wide.ends_with("FULLY_CONNECTED with int16 tensors whose zero point is not 0 ('y')")) << wide;
   EXPECT_EQ(

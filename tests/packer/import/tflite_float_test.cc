@@ -154,6 +154,65 @@ TEST(TfliteFloat, WeightsOfHalfPrecisionAreWidened) {
   EXPECT_NE(text.find("[5.9604645e-08, -6.097555e-05, inf, -inf, 65504, -0]"), std::string::npos) << text;
 }
 
+TEST(TfliteFloat, WeightsWithOneScalePerChannelAreWidened) {
+  TfliteBuilder b;
+  const int32_t stored = b.tensor({.name = "q",
+                                   .type = tflite::TensorType_INT8,
+                                   .shape = {3, 2},
+                                   .scales = {0.5f, 1, 0.25f},
+                                   .zero_points = {0, 0, 0},
+                                   .data = {2, 4, 3, 4, 20, 254}});
+  const int32_t w = real(b, "w", {3, 2});
+  b.op(tflite::BuiltinOperator_DEQUANTIZE, {stored}, {w});
+  const std::string text = import_body(dense_model(b, w));
+  EXPECT_TRUE(
+      text.starts_with("%0 = qnn.dequantize(const(Tensor[(3, 2), int8], [2, 4, 3, 4, 20, -2]), "
+                       "const(Tensor[(3), float32], [0.5, 1, 0.25]), 0, axis=0);\n"
+                       "%1 = nn.dense(%x, %0, units=3);\n"))
+      << text;
+}
+
+// As a fully connected layer does, of the matrix's columns.
+TEST(TfliteFloat, AProductWithAnIntegerMatrixQuantisesItsInputWhileTheModelRuns) {
+  for (const bool transposes : {false, true}) {
+    TfliteBuilder b;
+    const int32_t x = real(b, "x", {1, 4, 2}), y = real(b, "y", {1, 4, 3});
+    const int32_t w = b.tensor({.name = "w",
+                                .shape = transposes ? std::vector<int32_t>{3, 2} : std::vector<int32_t>{2, 3},
+                                .scales = {0.5f},
+                                .zero_points = {0},
+                                .data = transposes ? std::vector<uint8_t>{1, 2, 3, 4, 5, 250}
+                                                   : std::vector<uint8_t>{1, 3, 5, 2, 4, 250}});
+    b.op(tflite::BuiltinOperator_BATCH_MATMUL, {x, w}, {y}, tflite::BuiltinOptions_BatchMatMulOptions,
+         tflite::CreateBatchMatMulOptions(b.fbb(), false, transposes, transposes).Union());
+    EXPECT_EQ(import_body(b.finish({x}, {y})),
+              std::string("%0 = nn.dynamic_quantize(%x, rows=2") + (transposes ? "" : ", symmetric=True") +
+                  ");\n%1 = qnn.dense(%0.0, const(Tensor[(3, 2), int8], [1, 2, 3, 4, 5, -6]), 0, 0, 1f, 1f, "
+                  "units=3);\n%2 = nn.dynamic_dequantize(%1, %0.1, %0.2, const(Tensor[(3), float32], [0.5, "
+                  "0.5, 0.5]), const(Tensor[(3), int32], [3, 7, -1]), rows=2);\n%2\n");
+  }
+}
+
+// TFLite rounds larger sums to float32 on the way.
+TEST(TfliteFloat, AProductWithAnIntegerMatrixWhoseSumsFloatDoesNotHoldIsRefused) {
+  const auto product = [](int32_t depth) {
+    TfliteBuilder b;
+    const int32_t x = real(b, "x", {1, depth}), y = real(b, "y", {1, 1});
+    const int32_t w = b.tensor({.name = "w",
+                                .shape = {1, depth},
+                                .scales = {0.5f},
+                                .zero_points = {0},
+                                .data = std::vector<uint8_t>(static_cast<size_t>(depth), 0x81)});
+    b.op(tflite::BuiltinOperator_BATCH_MATMUL, {x, w}, {y}, tflite::BuiltinOptions_BatchMatMulOptions,
+         tflite::CreateBatchMatMulOptions(b.fbb(), false, true, true).Union());
+    return import_error(b.finish({x}, {y}));
+  };
+  EXPECT_EQ(product(518), "imported");
+  EXPECT_NE(product(519).find("BATCH_MATMUL with asymmetric_quantize_inputs and sums beyond 2^24 ('y')"),
+            std::string::npos)
+      << product(519);
+}
+
 TEST(TfliteFloat, IntegerWeightsQuantiseTheInputWhileTheModelRuns) {
   const auto model = [](std::vector<float> scales, bool asymmetric) {
     TfliteBuilder b;
@@ -226,6 +285,18 @@ TEST(TfliteFloat, TheLogSaysHowToQuantise) {
                      "float32; quantise it fully: give the TFLite converter a representative dataset"),
             std::string::npos)
       << log;
+}
+
+// TFLite's kernels compute such an operator as if it had no activation.
+TEST(TfliteFloat, AFusedTanhIsRefused) {
+  TfliteBuilder b;
+  const int32_t x = real(b, "x", {2}), y = real(b, "y", {2});
+  b.op(tflite::BuiltinOperator_ADD, {x, x}, {y}, tflite::BuiltinOptions_AddOptions,
+       tflite::CreateAddOptions(b.fbb(), tflite::ActivationFunctionType_TANH).Union());
+  const std::string error = import_error(b.finish({x}, {y}));
+  EXPECT_NE(error.find("ADD with fused activation TANH, which TFLite's kernels leave out ('y')"),
+            std::string::npos)
+      << error;
 }
 
 TEST(TfliteFloat, WhatDoesNotFitIsRefused) {

@@ -157,7 +157,7 @@ TEST(TfliteShapes, AQuotientIsClampedByItsActivation) {
   EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_RELU6)), (Ints{0, 3, 6}));
   EXPECT_EQ(constant_result(quotient(tflite::ActivationFunctionType_RELU_N1_TO_1)), (Ints{-1, 1, 1}));
   EXPECT_EQ(import_error(quotient(tflite::ActivationFunctionType_TANH)),
-            kList + "DIV with fused activation TANH ('c')");
+            kList + "DIV with fused activation TANH, which TFLite's kernels leave out ('c')");
 }
 
 // A condition of rank 1 chooses rows for SELECT, and broadcasts along the last axis for SELECT_V2.

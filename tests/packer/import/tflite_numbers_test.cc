@@ -1,4 +1,5 @@
-// CAST of bool, scalars, reductions along no axis, int32: what models compute, against TFLite 2.9's results.
+// CAST and movement of bool, scalars, reductions along no axis, int32, int64: what models compute, against
+// TFLite 2.9's results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,6 +69,41 @@ TEST(TfliteCast, BoolBecomes0And1) {
   EXPECT_EQ(cast_by_model<float>(from, tflite::TensorType_FLOAT32, x), (std::vector<float>{0, 1, 1, 0}));
 }
 
+using Bytes = std::vector<uint8_t>;
+
+// x [2, 3] and what an operator makes of it.
+Bytes moved(int32_t code, const std::vector<Ints>& constants, std::vector<int32_t> shape,
+            tflite::BuiltinOptions kind = tflite::BuiltinOptions_NONE,
+            flatbuffers::Offset<void> (*make)(flatbuffers::FlatBufferBuilder&) = nullptr) {
+  TfliteBuilder b;
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_BOOL, .shape = {2, 3}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_BOOL, .shape = std::move(shape)});
+  std::vector<int32_t> inputs = {x};
+  for (const Ints& constant : constants) inputs.push_back(b.ints("c", constant));
+  if (constants.empty()) inputs.push_back(x);
+  b.op(code, inputs, {y}, kind, make != nullptr ? make(b.fbb()) : flatbuffers::Offset<void>());
+  return run<uint8_t>(b.finish({x}, {y}), {{1, 0, 0, 1, 1, 0}});
+}
+
+TEST(TfliteBool, MovesAsBytesDo) {
+  const Bytes x = {1, 0, 0, 1, 1, 0};
+  EXPECT_EQ(moved(tflite::BuiltinOperator_RESHAPE, {{3, 2}}, {3, 2}), x);
+  EXPECT_EQ(moved(tflite::BuiltinOperator_TRANSPOSE, {{1, 0}}, {3, 2}), (Bytes{1, 1, 0, 1, 0, 0}));
+  EXPECT_EQ(moved(tflite::BuiltinOperator_SLICE, {{0, 1}, {2, 2}}, {2, 2}), (Bytes{0, 0, 1, 0}));
+  EXPECT_EQ(moved(tflite::BuiltinOperator_TILE, {{1, 2}}, {2, 6}),
+            (Bytes{1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(
+      moved(tflite::BuiltinOperator_CONCATENATION, {}, {4, 3}, tflite::BuiltinOptions_ConcatenationOptions,
+            [](auto& fbb) { return tflite::CreateConcatenationOptions(fbb, 0).Union(); }),
+      (Bytes{1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0}));
+  EXPECT_EQ(moved(tflite::BuiltinOperator_PACK, {}, {2, 2, 3}, tflite::BuiltinOptions_PackOptions,
+                  [](auto& fbb) { return tflite::CreatePackOptions(fbb, 2, 1).Union(); }),
+            (Bytes{1, 0, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(moved(tflite::BuiltinOperator_GATHER, {{2, 0, 0}}, {2, 3}, tflite::BuiltinOptions_GatherOptions,
+                  [](auto& fbb) { return tflite::CreateGatherOptions(fbb, 1).Union(); }),
+            (Bytes{0, 1, 1, 0, 1, 1}));
+}
+
 // ---- a model's input that is one number ----
 
 TEST(TfliteScalar, IsAnInput) {
@@ -135,6 +171,100 @@ TEST(TfliteInt32, MaximumAndMinimumBroadcast) {
   };
   EXPECT_EQ(chosen(tflite::BuiltinOperator_MAXIMUM), (Ints{7, 7, 1 << 30}));
   EXPECT_EQ(chosen(tflite::BuiltinOperator_MINIMUM), (Ints{-32768, 5, 7}));
+}
+
+TEST(TfliteInt32, AFusedActivationClampsWhatHasWrapped) {
+  const auto sum = [](tflite::ActivationFunctionType activation) {
+    TfliteBuilder b;
+    const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_INT32, .shape = {4}});
+    const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT32, .shape = {4}});
+    b.op(tflite::BuiltinOperator_ADD, {x, b.ints("c", {1})}, {y}, tflite::BuiltinOptions_AddOptions,
+         tflite::CreateAddOptions(b.fbb(), activation).Union());
+    return run<int32_t>(b.finish({x}, {y}), {bytes_of(Ints{-9, 3, 8, INT32_MAX})});
+  };
+  EXPECT_EQ(sum(tflite::ActivationFunctionType_NONE), (Ints{-8, 4, 9, INT32_MIN}));
+  EXPECT_EQ(sum(tflite::ActivationFunctionType_RELU), (Ints{0, 4, 9, 0}));
+  EXPECT_EQ(sum(tflite::ActivationFunctionType_RELU6), (Ints{0, 4, 6, 0}));
+  EXPECT_EQ(sum(tflite::ActivationFunctionType_RELU_N1_TO_1), (Ints{-1, 1, 1, -1}));
+}
+
+TEST(TfliteInt32, QuotientsRoundTowardsZero) {
+  TfliteBuilder b;
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_INT32, .shape = {6}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT32, .shape = {6}});
+  b.op(tflite::BuiltinOperator_DIV, {x, b.ints("c", {2, 2, -2, -2, 7, 3})}, {y});
+  EXPECT_EQ(run<int32_t>(b.finish({x}, {y}), {bytes_of(Ints{7, -7, 7, -7, 3, -9})}),
+            (Ints{3, -3, -3, 3, 0, -3}));
+}
+
+// x [2, 3, 5] along axes; TFLite divides the sum of a mean in int64, towards zero.
+template <typename T>
+std::vector<T> reduced(int32_t code, const std::vector<T>& x, const std::vector<int32_t>& axes,
+                       std::vector<int32_t> shape, bool keeps = false) {
+  TfliteBuilder b;
+  const auto type = sizeof(T) == 4 ? tflite::TensorType_INT32 : tflite::TensorType_INT64;
+  const int32_t in = b.tensor({.name = "x", .type = type, .shape = {2, 3, 5}});
+  const int32_t out = b.tensor({.name = "y", .type = type, .shape = std::move(shape)});
+  b.op(code, {in, b.ints("axes", axes)}, {out}, tflite::BuiltinOptions_ReducerOptions,
+       tflite::CreateReducerOptions(b.fbb(), keeps).Union());
+  return run<T>(b.finish({in}, {out}), {bytes_of(x)});
+}
+
+TEST(TfliteIntegers, ReductionsTakeAllElementsOfTheirAxes) {
+  const Ints x = {7,  -3, 2, 9, 4,  -8, 1, 6,  5, -2, 3, 10, -7, 8, 11,
+                  -1, 12, 4, 2, -5, 6,  9, -4, 7, 1,  2, -9, 13, 3, 5};
+  const auto sum = tflite::BuiltinOperator_SUM, most = tflite::BuiltinOperator_REDUCE_MAX,
+             least = tflite::BuiltinOperator_REDUCE_MIN, product = tflite::BuiltinOperator_REDUCE_PROD,
+             mean = tflite::BuiltinOperator_MEAN;
+  EXPECT_EQ(reduced(sum, x, {2}, {2, 3}), (Ints{19, 2, 25, 12, 19, 14}));
+  EXPECT_EQ(reduced(sum, x, {-1, 0, 2}, {1, 3, 1}, true), (Ints{31, 21, 39}));
+  EXPECT_EQ(reduced(most, x, {1}, {2, 5}), (Ints{7, 10, 6, 9, 11, 6, 12, 13, 7, 5}));
+  EXPECT_EQ(reduced(least, x, {0, 1, 2}, {}), (Ints{-9}));
+  EXPECT_EQ(reduced(product, x, {1}, {2, 5}),
+            (Ints{7 * -8 * 3, -30, 2 * 6 * -7, 360, -88, -12, -972, -208, 42, -25}));
+  EXPECT_EQ(reduced(mean, x, {2}, {2, 3}), (Ints{3, 0, 5, 2, 3, 2}));
+  EXPECT_EQ(reduced(mean, x, {1}, {2, 5}), (Ints{0, 2, 0, 7, 4, 2, 4, 4, 4, 0}));
+  EXPECT_EQ(reduced(sum, x, {}, {2, 3, 5}), x);
+}
+
+TEST(TfliteIntegers, SumsWrapAndMeansDoNot) {
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_SUM, Ints(30, INT32_MAX), {2}, {2, 3}), Ints(6, INT32_MAX - 4));
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_MEAN, Ints(30, INT32_MAX), {2}, {2, 3}), Ints(6, INT32_MAX));
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_MEAN, Ints(30, INT32_MIN), {0, 1, 2}, {}), Ints{INT32_MIN});
+  Ints mixed(30, -1);
+  mixed[29] = 0;
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_MEAN, mixed, {0, 1, 2}, {}), Ints{0});
+}
+
+TEST(TfliteIntegers, OfSixtyFourBitsToo) {
+  using Longs = std::vector<int64_t>;
+  const Longs x(30, int64_t{1} << 40);
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_SUM, x, {2}, {2, 3}), Longs(6, 5 * (int64_t{1} << 40)));
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_MEAN, x, {2}, {2, 3}), Longs(6, int64_t{1} << 40));
+  EXPECT_EQ(reduced(tflite::BuiltinOperator_REDUCE_MAX, x, {2}, {2, 3}), Longs(6, int64_t{1} << 40));
+  const auto combined = [](int32_t code, const Longs& lhs, const Longs& rhs) {
+    TfliteBuilder b;
+    const auto count = static_cast<int32_t>(lhs.size());
+    const int32_t a = b.tensor({.name = "a", .type = tflite::TensorType_INT64, .shape = {count}});
+    const int32_t c = b.tensor({.name = "c", .type = tflite::TensorType_INT64, .shape = {count}});
+    const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT64, .shape = {count}});
+    b.op(code, {a, c}, {y});
+    return run<int64_t>(b.finish({a, c}, {y}), {bytes_of(lhs), bytes_of(rhs)});
+  };
+  const Longs a = {int64_t{1} << 40, -3, INT64_MAX}, c = {7, 5, 1};
+  EXPECT_EQ(combined(tflite::BuiltinOperator_ADD, a, c), (Longs{(int64_t{1} << 40) + 7, 2, INT64_MIN}));
+  EXPECT_EQ(combined(tflite::BuiltinOperator_SUB, a, c), (Longs{(int64_t{1} << 40) - 7, -8, INT64_MAX - 1}));
+  EXPECT_EQ(combined(tflite::BuiltinOperator_MUL, a, c), (Longs{7 * (int64_t{1} << 40), -15, INT64_MAX}));
+  EXPECT_EQ(combined(tflite::BuiltinOperator_MAXIMUM, a, c), (Longs{int64_t{1} << 40, 5, INT64_MAX}));
+  EXPECT_EQ(combined(tflite::BuiltinOperator_FLOOR_MOD, a, c), (Longs{2, 2, 0}));
+}
+
+TEST(TfliteIntegers, AreOfOneType) {
+  TfliteBuilder b;
+  const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_INT64, .shape = {3}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT64, .shape = {3}});
+  b.op(tflite::BuiltinOperator_ADD, {x, b.ints("c", {7})}, {y});
+  EXPECT_EQ(import_error(b.finish({x}, {y})), kList + "ADD with int64 and int32 inputs ('y')");
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(TfliteElementwise, MaximumAndMinimumOfOneQuantisation) {
   EXPECT_EQ(import_error(model(tflite::BuiltinOperator_MINIMUM, 0.5f, 1.0f)), kList + "MINIMUM" + why);
 }
 
-TEST(TfliteDiv, TakesAnActivationAndNoOtherIntegersThan8Bits) {
+TEST(TfliteDiv, TakesAnActivationAndNo16Bits) {
   EXPECT_EQ(import_body(binary_model(tflite::BuiltinOperator_DIV, {2}, tflite::BuiltinOptions_DivOptions,
                                      [&](auto& fbb) {
                                        const auto relu = tflite::ActivationFunctionType_RELU;
@@ -102,8 +102,8 @@ TEST(TfliteDiv, TakesAnActivationAndNoOtherIntegersThan8Bits) {
             "%0 = qnn.divide(%a, %b, 0.5f, 1, 0.25f, 2, 1f, 3);\n%1 = clip(%0, a_min=3f, a_max=127f);\n%1\n");
   UnarySpec spec{tflite::BuiltinOperator_DIV, {4}, {4}};
   spec.constants = {{1, 2, 3, 4}};
-  spec.in_type = spec.out_type = tflite::TensorType_INT32;
-  EXPECT_EQ(import_error(unary_model(spec)), kList + "DIV with int32 input ('y')");
+  spec.in_type = spec.out_type = tflite::TensorType_INT16;
+  EXPECT_EQ(import_error(unary_model(spec)), kList + "DIV with int16 input ('y')");
 }
 
 TEST(TfliteRelu, OfTheSameQuantisationIsAClip) {

@@ -120,6 +120,21 @@ TEST_F(PipelineOnDigits, UnknownPassAndTargetAreErrorsThatListTheKnown) {
   EXPECT_THROW(pack(model_, "m", options), PackError);
 }
 
+TEST_F(PipelineOnDigits, ConstantsOfAModelThatHasItsOwnAreNotMadeUp) {
+  PackOptions options;
+  options.import.synthesize_constants = 1;
+  try {
+    pack(model_, "digits.tflite", options);
+    FAIL();
+  } catch (const PackError& error) {
+    EXPECT_EQ(error.status(), QPLAN_INVALID_ARGUMENT);
+    EXPECT_STREQ(
+        error.what(),
+        "'digits.tflite': the model has its constants, only those of a Relay text can be made up; leave "
+        "--synthesize-constants out");
+  }
+}
+
 TEST(Pipeline, UnknownContentListsTheKnownFormats) {
   const std::vector<uint8_t> model(100, 1);
   try {
@@ -298,13 +313,16 @@ TEST(PackCApi, AListOfFaultsHasALineForEachInErrorTextAndNoneInError) {
   EXPECT_EQ(call.bytes({model.begin(), model.end()}), QPLAN_MODEL_UNSUPPORTED);
   const std::string list =
       "the model is not quantised: all that it computes, it computes in float; quantise its weights and "
-      "activations "
-      "to 8 bits first\n"
+      "activations to 8 bits first\n"
       "target 'cpu' cannot run 2 of 3 operators:\n"
       "  1 x negative 'a': no kernel computes it on int64 [cpu.op.negative]\n"
       "  1 x abs 'b': no kernel computes it on int64 [cpu.op.abs]\n"
       "float operators are left:";
   EXPECT_EQ(call.error_text.substr(0, list.size()), list);
+  EXPECT_TRUE(
+      call.error_text.ends_with("\nto quantise it, use the TFLite converter with a representative "
+                                "dataset, or quantize_static of onnxruntime.quantization"))
+      << call.error_text;
   const std::string line = call.error.text;
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
   EXPECT_NE(line.find("8 bits first; target 'cpu' cannot run 2 of 3 operators: 1 x negative 'a': no "

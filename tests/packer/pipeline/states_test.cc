@@ -192,49 +192,110 @@ TEST(StreamingNetworks, FiveRunsOfARingBufferAreAsWrittenOut) {
 
 // ---- recurrent layers ----
 
-// An LSTM of two cells over so many steps of three channels. type: of the sequence.
+using Floats = std::vector<float>;
+
+Floats lstm_values(size_t count, int* seed) {
+  Floats values(count);
+  for (float& value : values) value = static_cast<float>(++*seed * 29 % 17 - 8) / 8.0f;
+  return values;
+}
+
+// An LSTM of two cells over so many steps of three channels; 0: one for each run, by the operator LSTM. type:
+// of the sequence.
 std::vector<uint8_t> float_lstm(int steps, tflite::TensorType type = tflite::TensorType_FLOAT32) {
   TfliteBuilder b;
   int seed = 0;
   const auto floats = [&](std::vector<int32_t> shape) {
-    std::vector<float> values(static_cast<size_t>(shape.size() == 2 ? shape[0] * shape[1] : shape[0]));
-    for (float& value : values) value = static_cast<float>(++seed * 29 % 17 - 8) / 8.0f;
-    return b.tensor(
-        {.name = "weights", .type = tflite::TensorType_FLOAT32, .shape = shape, .data = bytes_of(values)});
+    const auto count = static_cast<size_t>(shape.size() == 2 ? shape[0] * shape[1] : shape[0]);
+    return b.tensor({.name = "weights",
+                     .type = tflite::TensorType_FLOAT32,
+                     .shape = shape,
+                     .data = bytes_of(lstm_values(count, &seed))});
   };
   const auto state = [&](const char* name) {
     return b.tensor({.name = name, .type = tflite::TensorType_FLOAT32, .shape = {1, 2}, .is_variable = true});
   };
-  const int32_t x = b.tensor({.name = "x", .type = type, .shape = {1, steps, 3}});
-  const int32_t y = b.tensor({.name = "y", .type = type, .shape = {1, steps, 2}});
+  const auto sequence = [&](const char* name, int32_t channels) {
+    const std::vector<int32_t> step = {1, channels}, all = {1, steps, channels};
+    return b.tensor({.name = name, .type = type, .shape = steps == 0 ? step : all});
+  };
+  const int32_t x = sequence("x", 3), y = sequence("y", 2);
   std::vector<int32_t> inputs = {x};
   for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 3}));
   for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2, 2}));
   for (int peephole = 0; peephole < 3; ++peephole) inputs.push_back(-1);
   for (int gate = 0; gate < 4; ++gate) inputs.push_back(floats({2}));
   for (const int32_t tensor : {-1, -1, state("h"), state("c")}) inputs.push_back(tensor);
-  b.op(tflite::BuiltinOperator_UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, {y},
-       tflite::BuiltinOptions_UnidirectionalSequenceLSTMOptions,
-       tflite::CreateUnidirectionalSequenceLSTMOptions(b.fbb(), tflite::ActivationFunctionType_TANH).Union());
+  const auto tanh = tflite::ActivationFunctionType_TANH;
+  if (steps == 0) {
+    b.op(tflite::BuiltinOperator_LSTM, inputs, {y}, tflite::BuiltinOptions_LSTMOptions,
+         tflite::CreateLSTMOptions(b.fbb(), tanh).Union());
+  } else {
+    b.op(tflite::BuiltinOperator_UNIDIRECTIONAL_SEQUENCE_LSTM, inputs, {y},
+         tflite::BuiltinOptions_UnidirectionalSequenceLSTMOptions,
+         tflite::CreateUnidirectionalSequenceLSTMOptions(b.fbb(), tanh).Union());
+  }
+  return b.finish({x}, {y});
+}
+
+// The same by the basic form of LSTM: one matrix, of the input's and the state's columns, whose gates come in
+// the order input, cell, forget, output.
+std::vector<uint8_t> basic_lstm() {
+  TfliteBuilder b;
+  int seed = 0;
+  const Floats of_input = lstm_values(24, &seed), of_state = lstm_values(16, &seed),
+               of_bias = lstm_values(8, &seed);
+  Floats weights, bias;
+  for (const int gate : {0, 2, 1, 3}) {
+    for (int row = gate * 2; row < gate * 2 + 2; ++row) {
+      weights.insert(weights.end(), of_input.begin() + row * 3, of_input.begin() + row * 3 + 3);
+      weights.insert(weights.end(), of_state.begin() + row * 2, of_state.begin() + row * 2 + 2);
+      bias.push_back(of_bias[static_cast<size_t>(row)]);
+    }
+  }
+  const auto tensor = [&](const char* name, std::vector<int32_t> shape, const Floats& data = {},
+                          bool is_variable = false) {
+    return b.tensor({.name = name,
+                     .type = tflite::TensorType_FLOAT32,
+                     .shape = std::move(shape),
+                     .data = bytes_of(data),
+                     .is_variable = is_variable});
+  };
+  const int32_t x = tensor("x", {1, 3}), y = tensor("y", {1, 2});
+  const int32_t h = tensor("h", {1, 2}, {}, true), c = tensor("c", {1, 2}, {}, true);
+  b.op(tflite::BuiltinOperator_LSTM, {x, h, tensor("w", {8, 5}, weights), tensor("b", {8}, bias), c},
+       {y, tensor("cell", {1, 2}), tensor("t", {1, 5}), tensor("u", {1, 8})},
+       tflite::BuiltinOptions_LSTMOptions,
+       tflite::CreateLSTMOptions(b.fbb(), tflite::ActivationFunctionType_TANH, 0, 0,
+                                 tflite::LSTMKernelType_BASIC)
+           .Union());
   return b.finish({x}, {y});
 }
 
 // As TFLite's variable tensors, which nobody resets between invokes.
 TEST(TfliteVariables, AnLstmGoesOnWhereTheRunBeforeEnded) {
   const AlignedBytes whole_plan = pack(float_lstm(6), "whole.tflite", {});
-  const AlignedBytes part_plan = pack(float_lstm(2), "part.tflite", {});
-  evaluate::ReferenceSession whole(whole_plan.span()), part(part_plan.span());
-  std::vector<float> sequence(18);
+  evaluate::ReferenceSession whole(whole_plan.span());
+  Floats sequence(18);
   for (size_t i = 0; i < sequence.size(); ++i) sequence[i] = static_cast<float>(i * 5 % 7) / 4.0f - 0.75f;
   std::memcpy(whole.io(QPLAN_INPUT, 0).data(), sequence.data(), sequence.size() * sizeof(float));
   whole.invoke();
   const auto expected = whole.io(QPLAN_OUTPUT, 0);
-  for (size_t run = 0; run < 3; ++run) {
-    std::memcpy(part.io(QPLAN_INPUT, 0).data(), sequence.data() + run * 6, 6 * sizeof(float));
-    part.invoke();
-    const auto found = part.io(QPLAN_OUTPUT, 0);
-    EXPECT_TRUE(std::ranges::equal(found, expected.subspan(run * found.size(), found.size()))) << run;
-  }
+  const auto expect_in_parts = [&](const std::vector<uint8_t>& model) {
+    const AlignedBytes plan = pack(model, "part.tflite", {});
+    evaluate::ReferenceSession part(plan.span());
+    const std::span<uint8_t> input = part.io(QPLAN_INPUT, 0);
+    const auto* from = reinterpret_cast<const uint8_t*>(sequence.data());
+    for (size_t run = 0; run < sequence.size() * sizeof(float) / input.size(); ++run) {
+      std::memcpy(input.data(), from + run * input.size(), input.size());
+      part.invoke();
+      const auto found = part.io(QPLAN_OUTPUT, 0);
+      EXPECT_TRUE(std::ranges::equal(found, expected.subspan(run * found.size(), found.size()))) << run;
+    }
+  };
+  expect_in_parts(float_lstm(2));
+  expect_in_parts(float_lstm(0));
+  expect_in_parts(basic_lstm());
 }
 
 TEST(TfliteVariables, AnLstmOf16BitsIsRefusedWithWhatToDo) {

@@ -460,6 +460,40 @@ TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
   expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0});
 }
 
+TEST(IntegerStep, ArithmeticOnInt64WrapsAndDividesDownwards) {
+  const std::vector<int64_t> a = {7, -7, 7, -7, INT64_MIN, INT64_MAX, 5, int64_t{1} << 40};
+  const std::vector<int64_t> b = {2, 2, -2, -2, -1, 1, 0, 3};
+  const auto expect = [&](format::IntBinary op, const std::vector<int64_t>& expected) {
+    TestStep step(kKernel_int_binary);
+    step.input<int64_t>({8}, a);
+    step.input<int64_t>({8}, b);
+    step.output<int64_t>({8});
+    step.finish(format::KernelParams_IntBinaryParams,
+                format::CreateIntBinaryParams(step.builder(), op).Union());
+    EXPECT_EQ(run_reference<int64_t>(step, kIntBinaryFamily), expected) << format::EnumNameIntBinary(op);
+  };
+  expect(format::IntBinary_ADD, {9, -5, 5, -9, INT64_MAX, INT64_MIN, 5, 1099511627779});
+  expect(format::IntBinary_SUB, {5, -9, 9, -5, INT64_MIN + 1, INT64_MAX - 1, 5, 1099511627773});
+  expect(format::IntBinary_MUL, {14, -14, -14, 14, INT64_MIN, INT64_MAX, 0, 3298534883328});
+  expect(format::IntBinary_MAXIMUM, {7, 2, 7, -2, -1, INT64_MAX, 5, 1099511627776});
+  expect(format::IntBinary_MINIMUM, {2, -7, -2, -7, INT64_MIN, 1, 0, 3});
+  expect(format::IntBinary_FLOOR_DIV, {3, -4, -4, 3, INT64_MIN, INT64_MAX, 0, 366503875925});
+  expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0, 1});
+}
+
+TEST(IntegerStep, ArithmeticIsOfOneDtype) {
+  TestStep step(kKernel_int_binary);
+  step.input<int64_t>({1}, {1});
+  step.input<int32_t>({1}, {1});
+  step.output<int64_t>({1});
+  step.finish(format::KernelParams_IntBinaryParams,
+              format::CreateIntBinaryParams(step.builder(), format::IntBinary_ADD).Union());
+  ArgsStorage args;
+  Error error;
+  EXPECT_NE(step.bind(kIntBinaryFamily, &args, &error), QPLAN_OK);
+  EXPECT_NE(std::string(error.text()).find("input 2"), std::string::npos) << error.text();
+}
+
 TEST(IntegerStep, OperationsThatTheRuntimeDoesNotKnowAreRefused) {
   TestStep step(kKernel_int_binary);
   step.input<int32_t>({1}, {1});

@@ -175,10 +175,8 @@ void OpContext::require_8bit(const TensorInfo& tensor, const std::string& what) 
 }
 
 void OpContext::require_movable(const TensorInfo& from, const TensorInfo& to) const {
-  if (!from.dtype || from.dtype->bits < 8 || from.dtype->lanes != 1) {
-    // Constants of any dtype are moved on import.
-    if (from.dtype != ir::kBool || !is_known(from)) throw Unsupported{type_name(from.file_type) + " input"};
-  }
+  const bool is_byte = from.dtype && (from.dtype->bits >= 8 || from.dtype == ir::kBool);
+  if (!is_byte || from.dtype->lanes != 1) throw Unsupported{type_name(from.file_type) + " input"};
   if (from.dtype != to.dtype) {
     invalid("the input is " + type_name(from.file_type) + ", but the output " + type_name(to.file_type));
   }
@@ -251,16 +249,20 @@ std::vector<ir::ValueId> OpContext::emit_many(std::string_view op, std::vector<i
                                               ir::Attrs attrs) {
   ir::Function& function = graph_.function();
   const op::OpDef& def = op::get_op(op);
-  const auto is_shape = [&](ir::ValueId operand) {
-    return function.is_constant(operand) && is_shape_dtype(type(operand).dtype);
+  const bool moves = op == "transpose" || op == "reshape";
+  const auto is_known = [&](ir::ValueId operand) {
+    if (!function.is_constant(operand)) return false;
+    return is_shape_dtype(type(operand).dtype) ||
+           (moves && type(operand).size_bytes() <= op::kMaxEvaluatedBytes);
   };
-  if (def.evaluate != nullptr && std::ranges::all_of(operands, is_shape)) {
+  if (def.evaluate != nullptr && std::ranges::all_of(operands, is_known)) {
     return evaluated(def, operands, attrs);
   }
   return function.add_node(def, std::move(operands), std::move(attrs), name_).results;
 }
 
-// Shape arithmetic is done at once: shapes and axes of later operators are made of it.
+// Shape arithmetic is done at once: shapes and axes of later operators are made of it. So is moving
+// constants: layers take weights only as constants.
 std::vector<ir::ValueId> OpContext::evaluated(const op::OpDef& def, const std::vector<ir::ValueId>& operands,
                                               const ir::Attrs& attrs) {
   ir::Node node;
@@ -278,7 +280,10 @@ std::vector<ir::ValueId> OpContext::evaluated(const op::OpDef& def, const std::v
   const auto results = op::evaluate(node, constants);
   if (!results) invalid("its result is too large to compute on import");
   std::vector<ir::ValueId> values;
-  for (const ir::ConstantRef& result : *results) values.push_back(graph_.function().add_constant(result));
+  const std::string name = operands.size() == 1 ? graph_.function().value(operands[0]).name : "";
+  for (const ir::ConstantRef& result : *results) {
+    values.push_back(graph_.function().add_constant(result, name));
+  }
   return values;
 }
 

@@ -273,7 +273,14 @@ const ImportRow* find_float_row(const OpContext& op, int32_t builtin_code);
 
 // Its rows outside of op_float.cc (op_float_other.cc).
 std::span<const ImportRow> other_float_rows();
-// 0 - x of the first input, an int32.
+// Integers that stand for themselves: int32 and int64 (op_integers.cc).
+bool is_integer(const TensorInfo& tensor);
+// An operator of the IR on two inputs of one dtype; "divide" rounds towards zero.
+void import_integers(OpContext& op, const char* ir_op, tflite::ActivationFunctionType activation);
+// All elements along the axes that input 1 names, combined by ir_op in any order.
+void reduce_integers(OpContext& op, const char* ir_op);
+void import_integer_mean(OpContext& op);
+// 0 - x of the first input.
 ir::ValueId negated_integers(OpContext& op);
 
 // TRANSPOSE_CONV, whose data is not the first input.
@@ -285,7 +292,9 @@ void check_transposed_shape(const ir::Shape& given, const ir::Shape& made);
 ir::ValueId int32_indices(OpContext& op);
 // A tensor of matrices with rows and columns exchanged.
 ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data);
-// The reduction of the first operand along the axes that input 1 names. Where the list is empty, TFLite
+// The axes that input 1 of a reduction names, in ascending order, each once, as TFLite takes them.
+ir::Ints reduced_axes(OpContext& op, size_t rank);
+// The reduction of the first operand along these axes. Where the list is empty, TFLite
 // reduces each element on its own, as along an axis of extent 1.
 ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands);
 
@@ -350,8 +359,11 @@ struct WeightQuantization {
 WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t rank,
                                        size_t channel_axis);
 
-// Constant weights [1, h, w, c] as [c, h, w, 1]: a group per input channel.
-ir::ConstantRef depthwise_to_ohwi(const TensorInfo& weights);
+// The scales as a scalar, or as one for each channel.
+ir::ValueId scales_constant(OpContext& op, std::vector<float> scales);
+
+// Weights [1, h, w, c] as [c, h, w, 1]: a group per input channel.
+ir::ValueId depthwise_to_ohwi(OpContext& op, const TensorInfo& weights);
 
 // The input of a fully connected layer as rows that fit weights [units, depth]: leading extents are batches,
 // unless the last extent is not the depth.

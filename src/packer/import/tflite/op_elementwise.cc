@@ -24,20 +24,6 @@ bool is_shifted_sum(const Options* options, std::initializer_list<float> scales)
   return false;
 }
 
-// Arithmetic on int32, which wraps.
-template <typename Options>
-void import_integers(OpContext& op, const char* ir_op) {
-  op.expect_counts(2, 2, 1);
-  for (size_t i = 0; i < 2; ++i) {
-    if (op.input(i).dtype != ir::kInt32)
-      throw Unsupported{"int32 and " + type_name(op.input(i).file_type) + " inputs"};
-  }
-  const auto* options = op.optional_options<Options>();
-  if (options != nullptr && options->fused_activation_function() != tflite::ActivationFunctionType_NONE)
-    throw Unsupported{"int32 inputs and a fused activation"};
-  op.define(op.output(), op.emit(ir_op, {op.value(op.input(0)), op.value(op.input(1))}, {}));
-}
-
 template <typename Options>
 void import_binary(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
@@ -68,7 +54,7 @@ void import_extremum(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& lhs = op.input(0);
   const TensorInfo& rhs = op.input(1);
-  if (lhs.dtype == ir::kInt32) return import_integers<tflite::AddOptions>(op, ir_op);
+  if (is_integer(lhs)) return import_integers(op, ir_op, tflite::ActivationFunctionType_NONE);
   op.require_same_quantized({&lhs, &rhs, &op.output()});
   const QuantParams out = op.quantization(op.output());
   if (op.quantization(lhs) != out || op.quantization(rhs) != out)
@@ -82,25 +68,18 @@ namespace {
 
 template <typename Options>
 void import_arithmetic(OpContext& op, const char* quantized, const char* of_integers) {
-  const bool is_integer = op.num_inputs() > 0 && op.input(0).dtype == ir::kInt32;
-  return is_integer ? import_integers<Options>(op, of_integers) : import_binary<Options>(op, quantized);
+  if (op.num_inputs() == 0 || !is_integer(op.input(0))) return import_binary<Options>(op, quantized);
+  const auto* options = op.optional_options<Options>();  // absent: no activation
+  import_integers(
+      op, of_integers,
+      options == nullptr ? tflite::ActivationFunctionType_NONE : options->fused_activation_function());
 }
 
 }  // namespace
 
-ir::ValueId negated_integers(OpContext& op) {
-  return op.emit("subtract", {op.constant(ir::make_scalar(int32_t{0})), op.value(op.input(0))}, {});
-}
-
 void import_add(OpContext& op) { import_arithmetic<tflite::AddOptions>(op, "qnn.add", "add"); }
 void import_sub(OpContext& op) { import_arithmetic<tflite::SubOptions>(op, "qnn.subtract", "subtract"); }
 void import_mul(OpContext& op) { import_arithmetic<tflite::MulOptions>(op, "qnn.mul", "multiply"); }
-// 0 - x of int32.
-void import_integer_neg(OpContext& op) {
-  op.expect_counts(1, 1, 1);
-  if (op.input(0).dtype != ir::kInt32) throw Unsupported{type_name(op.input(0).file_type) + " input"};
-  op.define(op.output(), negated_integers(op));
-}
 // Whether x is above 0, less whether it is below. NaN gives 0.
 void import_sign(OpContext& op) {
   op.expect_counts(1, 1, 1);
@@ -115,8 +94,6 @@ void import_sign(OpContext& op) {
   };
   op.define(op.output(), op.emit("subtract", {count(zero, x), count(x, zero)}, {}));
 }
-void import_floor_div(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_divide"); }
-void import_floor_mod(OpContext& op) { import_integers<tflite::MulOptions>(op, "floor_mod"); }
 
 void import_cast(OpContext& op) {
   op.expect_counts(1, 1, 1);
@@ -140,10 +117,9 @@ void import_squared_difference(OpContext& op) {
   for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
   import_binary<tflite::MulOptions>(op, "qnn.squared_difference");
 }
-// For 8 bits only: int32 quotients round towards zero, and the IR has no operator for that.
 void import_div(OpContext& op) {
-  for (size_t i = 0; i < op.num_inputs(); ++i) op.require_8bit(op.input(i), "input");
-  import_binary<tflite::DivOptions>(op, "qnn.divide");
+  if (op.num_inputs() > 0 && !is_integer(op.input(0))) op.require_8bit(op.input(0), "input");
+  import_arithmetic<tflite::DivOptions>(op, "qnn.divide", "divide");
 }
 void import_prelu(OpContext& op) { import_binary<tflite::MulOptions>(op, "qnn.prelu"); }
 void import_maximum(OpContext& op) { import_extremum(op, "maximum"); }
@@ -196,6 +172,15 @@ void import_dequantize(OpContext& op) {
   }
   require_quantized(op, input, "input");
   if (op.output().dtype != ir::kFloat32) throw Unsupported{type_name(op.output().file_type) + " output"};
+  if (input.num_scales() > 1 && op.is_known(input)) {
+    const int64_t axis = OpContext::axis_of(input.quantization->quantized_dimension(), input.shape.size());
+    const WeightQuantization weights =
+        weight_quantization(op, input, input.shape.size(), static_cast<size_t>(axis));
+    return op.define(
+        op.output(),
+        op.emit("qnn.dequantize", {op.value(input), scales_constant(op, weights.scales), op.zero_point(0)},
+                {{"axis", axis}}));
+  }
   const QuantParams in = op.quantization(input);
   op.define(op.output(), op.emit("qnn.dequantize",
                                  {op.value(input), op.scale(in.scale), op.zero_point(in.zero_point)}, {}));

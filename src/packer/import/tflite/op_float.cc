@@ -26,11 +26,8 @@ ir::ValueId emit_clip(OpContext& op, ir::ValueId value, RealRange range) {
 
 // value, which becomes the operator's output after its fused activation.
 void define_activated(OpContext& op, ir::ValueId value, tflite::ActivationFunctionType activation) {
-  if (activation == tflite::ActivationFunctionType_TANH) {
-    value = op.emit("tanh", {value}, {});
-  } else if (activation != tflite::ActivationFunctionType_NONE) {
+  if (activation != tflite::ActivationFunctionType_NONE)
     value = emit_clip(op, value, activation_range(activation));
-  }
   op.define(op.output(), value);
 }
 
@@ -254,10 +251,17 @@ void import_depthwise_conv_2d(OpContext& op) {
     invalid("the weights' " + std::to_string(weights.shape[3]) +
             " channels are not a multiple of the input's " + std::to_string(in_channels));
   }
-  const ir::ValueId ohwi = weights.is_constant()
-                               ? op.constant(depthwise_to_ohwi(weights), weights.name)
-                               : op.emit("transpose", {op.value(weights)}, {{"axes", ir::Ints{3, 1, 2, 0}}});
-  emit_conv(op, op.options<tflite::DepthwiseConv2DOptions>(), data, ohwi, in_channels, /*is_depthwise=*/true);
+  emit_conv(op, op.options<tflite::DepthwiseConv2DOptions>(), data, depthwise_to_ohwi(op, weights),
+            in_channels,
+            /*is_depthwise=*/true);
+}
+
+// Whether the value is a constant, or what one operator makes of constants, as DEQUANTIZE of weights.
+bool is_fixed(const OpContext& op, ir::ValueId value) {
+  const auto is_constant = [&](ir::ValueId v) { return op.constant_of(v) != nullptr; };
+  if (is_constant(value)) return true;
+  const ir::Node* producer = op.graph().function().producer(value);
+  return producer != nullptr && std::ranges::all_of(producer->operands, is_constant);
 }
 
 void import_fully_connected(OpContext& op) {
@@ -269,8 +273,7 @@ void import_fully_connected(OpContext& op) {
   }
   const ir::ValueId data = rows_of(op, options.keep_num_dims(), weights);
   const ir::Attrs attrs{{"units", weights.shape[0]}};
-  if (weights.dtype == ir::kFloat32 && !op.is_known(weights) &&
-      op.constant_of(op.value(weights)) == nullptr) {
+  if (weights.dtype == ir::kFloat32 && !is_fixed(op, op.value(weights))) {
     return define_layer(op, op.emit("nn.batch_matmul", {data, op.value(weights)}, {{"transpose_b", true}}),
                         options.fused_activation_function());
   }
@@ -285,6 +288,51 @@ void import_fully_connected(OpContext& op) {
       op, data, op.value(weights), weight_quantization(op, weights, 2, 0), hybrid,
       [&](std::vector<ir::ValueId> operands) { return op.emit("qnn.dense", std::move(operands), attrs); });
   define_layer(op, sums, options.fused_activation_function());
+}
+
+// BATCH_MATMUL subtracts in float32 what the zero points contribute, exactly while sums stay within 2^24.
+void check_float_sums(const ir::ConstantRef& weights, int64_t depth) {
+  constexpr int64_t kLimit = int64_t{1} << 24, kMostOfInput = 255;
+  if (weights == nullptr) return;
+  const auto values = weights->as<int8_t>();
+  for (size_t begin = 0; begin < values.size(); begin += static_cast<size_t>(depth)) {
+    int64_t sum = 0;
+    for (const int8_t value : values.subspan(begin, static_cast<size_t>(depth))) sum += std::abs(value);
+    if (sum * kMostOfInput > kLimit) throw Unsupported{"asymmetric_quantize_inputs and sums beyond 2^24"};
+  }
+}
+
+void import_batch_matmul(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const TensorInfo& rhs = op.input(1);
+  if (rhs.dtype != ir::kInt8) require_float(rhs, "input");
+  const auto* options = op.optional_options<tflite::BatchMatMulOptions>();
+  const bool transpose_b = options != nullptr && options->adj_y();
+  ir::ValueId data = op.value(op.input(0));
+  if (options != nullptr && options->adj_x()) data = swapped_matrices(op, data);
+  ir::ValueId matrices = op.value(rhs);
+  if (rhs.dtype == ir::kFloat32) {
+    return op.define(op.output(),
+                     op.emit("nn.batch_matmul", {data, matrices}, {{"transpose_b", transpose_b}}));
+  }
+  // One matrix is the weights of a fully connected layer.
+  const QuantParams quantization = op.quantization(rhs);
+  if (!transpose_b) matrices = swapped_matrices(op, matrices);
+  const ir::Shape shape = op.shape(matrices);
+  const size_t rank = op.shape(data).size();
+  const size_t axes = shape.size();
+  if (axes < 2 || axes > rank || op.type(matrices).num_elements() != shape[axes - 2] * shape[axes - 1])
+    throw Unsupported{"float32 input and several int8 matrices"};
+  const ir::Attrs attrs{{"units", shape[axes - 2]}};
+  const Hybrid hybrid = {.rows = static_cast<int64_t>(rank) - 1,
+                         .symmetric = options == nullptr || !options->asymmetric_quantize_inputs(),
+                         .in_turn = false};
+  if (!hybrid.symmetric) check_float_sums(op.constant_of(matrices), shape.back());
+  op.define(op.output(), emit_hybrid(op, data, op.reshaped(matrices, {shape.end() - 2, shape.end()}),
+                                     {{quantization.scale}, quantization.zero_point}, hybrid,
+                                     [&](std::vector<ir::ValueId> operands) {
+                                       return op.emit("qnn.dense", std::move(operands), attrs);
+                                     }));
 }
 
 // ---- pools, reductions ----
@@ -317,6 +365,7 @@ constexpr ImportRow kFloatRows[] = {
     {tflite::BuiltinOperator_CONV_2D, "CONV_2D", import_conv_2d},
     {tflite::BuiltinOperator_DEPTHWISE_CONV_2D, "DEPTHWISE_CONV_2D", import_depthwise_conv_2d},
     {tflite::BuiltinOperator_FULLY_CONNECTED, "FULLY_CONNECTED", import_fully_connected},
+    {tflite::BuiltinOperator_BATCH_MATMUL, "BATCH_MATMUL", import_batch_matmul},
     {tflite::BuiltinOperator_LOGISTIC, "LOGISTIC", import_logistic},
     {tflite::BuiltinOperator_MAX_POOL_2D, "MAX_POOL_2D", import_max_pool_2d},
     {tflite::BuiltinOperator_MUL, "MUL", import_mul},

@@ -1,6 +1,6 @@
-// Float32 forms of operators beside those of op_float.cc: functions, reductions, products of two tensors,
-// resizing, transposed convolutions, and spectra of audio. They have the order of operations that TFLite's
-// reference kernels have, or one within its rounding (docs/numerics/float32.md).
+// Float32 forms of operators beside those of op_float.cc: functions, reductions, resizing, transposed
+// convolutions, and spectra of audio. They have the order of operations that TFLite's reference kernels have,
+// or one within its rounding (docs/numerics/float32.md).
 #include <algorithm>
 #include <cmath>
 
@@ -83,19 +83,6 @@ void import_l2_normalization(OpContext& op) {
       op.emit("sum", {multiplied(op, x, x)}, {{"axis", ir::Ints{-1}}, {"keepdims", true}});
   const ir::ValueId norm = op.emit("maximum", {op.emit("sqrt", {sum}, {}), number(op, 1e-6f)}, {});
   op.define(op.output(), op.emit("divide", {x, norm}, {}));
-}
-
-// ---- matrices ----
-
-void import_batch_matmul(OpContext& op) {
-  op.expect_counts(2, 2, 1);
-  if (op.input(1).dtype != ir::kFloat32)
-    throw Unsupported{"float32 and " + type_name(op.input(1).file_type) + " inputs"};
-  const auto* options = op.optional_options<tflite::BatchMatMulOptions>();
-  ir::ValueId data = op.value(op.input(0));
-  if (options != nullptr && options->adj_x()) data = swapped_matrices(op, data);
-  op.define(op.output(), op.emit("nn.batch_matmul", {data, op.value(op.input(1))},
-                                 {{"transpose_b", options != nullptr && options->adj_y()}}));
 }
 
 // ---- images ----
@@ -201,7 +188,6 @@ constexpr ImportRow kOtherRows[] = {
     {tflite::BuiltinOperator_ADD_N, "ADD_N", import_add_n},
     {tflite::BuiltinOperator_COS, "COS", import_cos},
     {tflite::BuiltinOperator_ELU, "ELU", import_elu},
-    {tflite::BuiltinOperator_BATCH_MATMUL, "BATCH_MATMUL", import_batch_matmul},
     {tflite::BuiltinOperator_GELU, "GELU", import_gelu},
 };
 

@@ -32,7 +32,9 @@ void emit_pad(OpContext& op, ir::ValueId data, ir::ValueId value) {
 }
 
 // Integers of at most 16 bits stand for reals; wider ones for themselves.
-bool is_quantized(const TensorInfo& tensor) { return !tensor.dtype->is_float() && tensor.dtype->bits <= 16; }
+bool is_quantized(const TensorInfo& tensor) {
+  return !tensor.dtype->is_float() && tensor.dtype->bits <= 16 && tensor.dtype != ir::kBool;
+}
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM, SVDF. TFLite keeps the state in variable tensors, which
-// become states of the function (variables.cc).
+// Layers with a state: UNIDIRECTIONAL_SEQUENCE_LSTM, BIDIRECTIONAL_SEQUENCE_LSTM, LSTM, SVDF. TFLite keeps
+// the state in variable tensors, which become states of the function (variables.cc).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -46,9 +46,9 @@ void refuse_any(OpContext& op, size_t first, size_t count, const char* what) {
   }
 }
 
-// What all forms share; refuses what none of them has.
+// What all forms share, of data [batch, steps, channels]; refuses what none of them has.
 template <typename Options>
-LstmLayer lstm_layer(OpContext& op, const Options& options, const LstmOperands& at) {
+LstmLayer lstm_layer(OpContext& op, const Options& options, const LstmOperands& at, ir::ValueId sequence) {
   refuse_any(op, at.peephole, 3, "peephole weights");
   refuse_any(op, at.projection, 2, "a projection");
   if (options.fused_activation_function() != tflite::ActivationFunctionType_TANH)
@@ -59,7 +59,7 @@ LstmLayer lstm_layer(OpContext& op, const Options& options, const LstmOperands& 
   if (layer.is_coupled != (op.optional_input(at.recurrent_weights) == nullptr))
     invalid("the input gate has weights of the input or of the state alone");
   for (size_t gate = layer.is_coupled ? 1 : 0; gate < kNumGates; ++gate) layer.gates.push_back(gate);
-  const ir::Shape& data = op.shape(op.value(op.input(kData)));
+  const ir::Shape data = op.shape(sequence);  // not a reference: values that are made move the others
   if (data.size() != 3) invalid("the input has shape " + to_text(data) + ", expected rank 3");
   layer.batch = data[options.time_major() ? 1 : 0];
   layer.channels = data[2];
@@ -180,7 +180,7 @@ int64_t cell_bits(OpContext& op, const TensorInfo& cell) {
 }
 
 void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTMOptions& options) {
-  const LstmLayer layer = lstm_layer(op, options, kOneDirection);
+  const LstmLayer layer = lstm_layer(op, options, kOneDirection, op.value(op.input(kData)));
   const QuantParams data = op.quantization(op.input(kData)), output = op.quantization(op.output());
   const TensorInfo& state = op.input(kOneDirection.output_state);
   if (state.dtype != ir::kInt8) throw Unsupported{type_name(state.file_type) + " output state"};
@@ -222,7 +222,7 @@ void import_integer_lstm(OpContext& op, const tflite::UnidirectionalSequenceLSTM
 // The sequence that a layer makes of `data`, whose states are kept.
 template <typename Options>
 ir::ValueId float_lstm(OpContext& op, const Options& options, const LstmOperands& at, ir::ValueId data) {
-  const LstmLayer layer = lstm_layer(op, options, at);
+  const LstmLayer layer = lstm_layer(op, options, at, data);
   const TensorInfo& first = op.input(at.input_weights + layer.gates[0]);
   const bool is_hybrid = first.dtype == ir::kInt8;
   const ir::DType dtype = is_hybrid ? ir::kInt8 : ir::kFloat32;
@@ -284,6 +284,85 @@ void import_unidirectional_sequence_lstm(OpContext& op) {
     return op.define(op.output(), float_lstm(op, options, kOneDirection, op.value(data)));
   if (data.dtype != ir::kInt8) throw Unsupported{type_name(data.file_type) + " input"};
   import_integer_lstm(op, options);
+}
+
+// LSTM of one step for each run, as converters wrote before sequences had an operator.
+namespace {
+
+// Its options as those of a sequence.
+struct StepOptions {
+  const tflite::LSTMOptions& of;
+
+  auto fused_activation_function() const { return of.fused_activation_function(); }
+  float cell_clip() const { return of.cell_clip(); }
+  bool asymmetric_quantize_inputs() const { return of.asymmetric_quantize_inputs(); }
+  bool time_major() const { return false; }
+};
+
+// Data [batch, channels] as a sequence of one step.
+ir::ValueId one_step(OpContext& op) {
+  const ir::ValueId data = op.value(op.input(kData));
+  const ir::Shape shape = op.shape(data);
+  if (shape.size() != 2) invalid("the input has shape " + to_text(shape) + ", expected rank 2");
+  return op.reshaped(data, {shape[0], 1, shape[1]});
+}
+
+enum BasicLstm : size_t { kBasicData, kBasicOutput, kBasicWeights, kBasicBias, kBasicCell };
+
+// The states are operands and results, and variables too; the other two outputs are TFLite's scratch memory.
+void import_basic_lstm(OpContext& op, const tflite::LSTMOptions& options) {
+  op.expect_counts(5, 5, 4);
+  if (options.fused_activation_function() != tflite::ActivationFunctionType_TANH)
+    throw Unsupported{std::string("an activation other than TANH; ") + kVariant};
+  for (size_t i = kBasicData; i <= kBasicCell; ++i) {
+    const TensorInfo& input = op.input(i);
+    if (input.dtype != ir::kFloat32) throw Unsupported{type_name(input.file_type) + " input"};
+  }
+  const ir::ValueId data = one_step(op);
+  const int64_t channels = op.shape(data)[2];
+  const ir::ValueId weights = op.value(op.input(kBasicWeights));
+  const ir::Shape shape = op.shape(weights);
+  const int64_t cells = shape.empty() ? 0 : shape[0] / static_cast<int64_t>(kNumGates);
+  if (shape != ir::Shape{static_cast<int64_t>(kNumGates) * cells, channels + cells})
+    invalid("the weights have shape " + to_text(shape) + ", which does not fit " + std::to_string(channels) +
+            " input channels");
+  // Its gates come in the order input, cell, forget, output.
+  std::vector<int64_t> rows;
+  for (const int64_t gate : {0, 2, 1, 3}) {
+    for (int64_t cell = 0; cell < cells; ++cell) rows.push_back(gate * cells + cell);
+  }
+  const ir::ValueId order = op.int_vector(rows);
+  const ir::ValueId gates = op.emit("take", {weights, order}, {{"axis", int64_t{0}}});
+  const auto columns = [&](int64_t begin, int64_t end) {
+    return op.emit("strided_slice", {gates},
+                   {{"begin", ir::Ints{begin}}, {"end", ir::Ints{end}}, {"axes", ir::Ints{1}}});
+  };
+  const std::vector<float> scales(2 * kNumGates, 1.0f);
+  const std::vector<ir::ValueId> results =
+      op.emit_many("nn.lstm",
+                   {data, columns(0, channels), columns(channels, channels + cells),
+                    op.emit("take", {op.value(op.input(kBasicBias)), order}, {{"axis", int64_t{0}}}),
+                    op.constant(ir::make_constant(ir::kFloat32, {2 * kNumGates}, scales)),
+                    op.value(op.input(kBasicOutput)), op.value(op.input(kBasicCell))},
+                   {});
+  op.define(op.output(0), results[1]);
+  op.define(op.output(1), results[2]);
+  if (op.input(kBasicOutput).is_variable) op.define(op.input(kBasicOutput), results[1]);
+  if (op.input(kBasicCell).is_variable) op.define(op.input(kBasicCell), results[2]);
+}
+
+}  // namespace
+
+void import_lstm(OpContext& op) {
+  const auto& options = op.options<tflite::LSTMOptions>();
+  if (options.kernel_type() == tflite::LSTMKernelType_BASIC) return import_basic_lstm(op, options);
+  op.expect_counts(20, 24, 1);
+  refuse_any(op, kNormalization, 4, "layer normalisation");
+  const TensorInfo& data = op.input(kData);
+  if (data.dtype != ir::kFloat32) throw Unsupported{type_name(data.file_type) + " input"};
+  const ir::ValueId output = float_lstm(op, StepOptions{options}, kOneDirection, one_step(op));
+  const ir::Shape shape = op.shape(output);
+  op.define(op.output(), op.reshaped(output, {shape[0], shape[2]}));
 }
 
 // One layer from the first step to the last and one the other way, whose outputs are joined or two.

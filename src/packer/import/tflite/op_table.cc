@@ -279,7 +279,7 @@ void import_sqrt(OpContext& op) {
 
 void import_abs(OpContext& op) {
   op.expect_counts(1, 1, 1);
-  if (op.input(0).dtype == ir::kInt32) {
+  if (is_integer(op.input(0))) {
     const ir::ValueId negative = negated_integers(op);
     return op.define(op.output(), op.emit("maximum", {op.value(op.input(0)), negative}, {}));
   }

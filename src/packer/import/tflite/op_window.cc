@@ -108,7 +108,7 @@ void import_depthwise_conv_2d(OpContext& op) {
     invalid("the weights' " + std::to_string(weights.shape[3]) +
             " channels are not a multiple of the input's " + std::to_string(in_channels));
   }
-  emit_conv(op, data, {op.constant(depthwise_to_ohwi(weights), weights.name), in_channels, quantization},
+  emit_conv(op, data, {depthwise_to_ohwi(op, weights), in_channels, quantization},
             {options.padding(), options.stride_h(), options.stride_w(), options.dilation_h_factor(),
              options.dilation_w_factor(), options.fused_activation_function()});
 }
@@ -169,6 +169,54 @@ void import_transpose_conv(OpContext& op) {
                        .activation = options.fused_activation_function()}));
 }
 
+ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data) {
+  const auto rank = static_cast<int64_t>(op.shape(data).size());
+  if (rank < 2) invalid("the input has shape " + to_text(op.shape(data)) + ", expected rank 2 or more");
+  ir::Ints axes;
+  for (int64_t i = 0; i + 2 < rank; ++i) axes.push_back(i);
+  axes.push_back(rank - 1);
+  axes.push_back(rank - 2);
+  return op.emit("transpose", {data}, {{"axes", axes}});
+}
+
+namespace {
+
+// The product of the first two inputs, of which data is the first as matrices.
+ir::ValueId emit_matmul(OpContext& op, ir::ValueId data, bool transpose_b) {
+  const TensorInfo& lhs = op.input(0);
+  const TensorInfo& rhs = op.input(1);
+  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
+                    out = op.quantization(op.output());
+  return op.emit(
+      "qnn.batch_matmul",
+      {data, op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point), op.scale(right.scale),
+       op.zero_point(right.zero_point), op.scale(out.scale), op.zero_point(out.zero_point)},
+      {{"transpose_b", transpose_b}});
+}
+
+// FULLY_CONNECTED whose weights the network computes: a product of two activations, which has no bias.
+void import_computed_weights(OpContext& op, const tflite::FullyConnectedOptions& options) {
+  if (const TensorInfo* bias = op.optional_input(2)) {
+    const bool is_zero = std::ranges::all_of(bias->data, [](uint8_t byte) { return byte == 0; });
+    if (!bias->is_constant() || !is_zero) throw Unsupported{"weights that are not constant, and a bias"};
+  }
+  const ir::ValueId data = rows_of(op, options.keep_num_dims(), op.input(1));
+  op.define(op.output(), emit_activation(op, emit_matmul(op, data, /*transpose_b=*/true),
+                                         options.fused_activation_function(), op.quantization(op.output())));
+}
+
+}  // namespace
+
+// BATCH_MATMUL of two activations, or of one and a constant.
+void import_batch_matmul(OpContext& op) {
+  op.expect_counts(2, 2, 1);
+  const auto* options = op.optional_options<tflite::BatchMatMulOptions>();
+  ir::ValueId data = op.value(op.input(0));
+  if (options != nullptr && options->adj_x()) data = swapped_matrices(op, data);
+  op.define(op.output(), emit_matmul(op, data, options != nullptr && options->adj_y()));
+}
+
 // FULLY_CONNECTED. With one scale for all weights TFLite forms the multiplier from the float32 product of the
 // scales, for int8 too (GetQuantizedConvolutionMultipler); per channel in double.
 void import_fully_connected(OpContext& op) {
@@ -177,11 +225,13 @@ void import_fully_connected(OpContext& op) {
   const TensorInfo& input = op.input(0);
   const TensorInfo& weights = op.input(1);
   op.require_same_quantized({&input, &op.output()});
-  const WeightQuantization quantization = weight_quantization(op, weights, 2, 0);
-  check_weights(weights, input);
   if (options.weights_format() != tflite::FullyConnectedOptionsWeightsFormat_DEFAULT) {
     throw Unsupported{"shuffled weights"};
   }
+  if (weights.shape.size() == 2 && op.constant_of(op.value(weights)) == nullptr)
+    return import_computed_weights(op, options);
+  const WeightQuantization quantization = weight_quantization(op, weights, 2, 0);
+  check_weights(weights, input);
   if (input.dtype == ir::kInt16 && quantization.zero_point != 0)
     throw Unsupported{"int8 weights whose zero point is not 0 beside int16"};
   const int64_t units = weights.shape[0];
@@ -204,34 +254,6 @@ void import_fully_connected(OpContext& op) {
                                     .multiplier = quantization.per_channel() ? Multiplier::kProductF64
                                                                              : Multiplier::kProductF32,
                                     .activation = options.fused_activation_function()}));
-}
-
-ir::ValueId swapped_matrices(OpContext& op, ir::ValueId data) {
-  const auto rank = static_cast<int64_t>(op.shape(data).size());
-  if (rank < 2) invalid("the input has shape " + to_text(op.shape(data)) + ", expected rank 2 or more");
-  ir::Ints axes;
-  for (int64_t i = 0; i + 2 < rank; ++i) axes.push_back(i);
-  axes.push_back(rank - 1);
-  axes.push_back(rank - 2);
-  return op.emit("transpose", {data}, {{"axes", axes}});
-}
-
-// BATCH_MATMUL of two activations, or of one and a constant.
-void import_batch_matmul(OpContext& op) {
-  op.expect_counts(2, 2, 1);
-  const TensorInfo& lhs = op.input(0);
-  const TensorInfo& rhs = op.input(1);
-  op.require_same_8bit({&lhs, &rhs, &op.output()});
-  const auto* options = op.optional_options<tflite::BatchMatMulOptions>();
-  const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
-                    out = op.quantization(op.output());
-  ir::ValueId data = op.value(lhs);
-  if (options != nullptr && options->adj_x()) data = swapped_matrices(op, data);
-  op.define(op.output(), op.emit("qnn.batch_matmul",
-                                 {data, op.value(rhs), op.scale(left.scale), op.zero_point(left.zero_point),
-                                  op.scale(right.scale), op.zero_point(right.zero_point), op.scale(out.scale),
-                                  op.zero_point(out.zero_point)},
-                                 {{"transpose_b", options != nullptr && options->adj_y()}}));
 }
 
 // AVERAGE_POOL_2D and MAX_POOL_2D. Neither changes the quantisation: TFLite demands equal scales and zero
@@ -288,17 +310,22 @@ void import_max_pool_2d(OpContext& op) {
 
 // MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN; ARG_MAX, ARG_MIN.
 
+ir::Ints reduced_axes(OpContext& op, size_t rank) {
+  ir::Ints axes = op.constant_ints(op.input(1), "axes");
+  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, rank);
+  std::ranges::sort(axes);
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
 ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands) {
   const ir::Shape shape = op.shape(operands[0]);
-  ir::Ints axes = op.constant_ints(op.input(1), "axes");
+  const ir::Ints axes = reduced_axes(op, shape.size());
   if (axes.empty()) {
     operands[0] = op.reshaped(operands[0], {op.type(operands[0]).num_elements(), 1});
     return op.reshaped(op.emit(ir_op, std::move(operands), {{"axis", ir::Ints{1}}, {"keepdims", false}}),
                        shape);
   }
-  for (int64_t& axis : axes) axis = OpContext::axis_of(axis, shape.size());
-  std::ranges::sort(axes);
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // TFLite takes one that is named twice once
   const auto* options = op.optional_options<tflite::ReducerOptions>();
   return op.emit(ir_op, std::move(operands),
                  {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}});
@@ -326,7 +353,9 @@ void import_quantized_reduction(OpContext& op, const char* ir_op) {
 }
 
 // TFLite demands one quantisation.
-void reduce_to_extremum(OpContext& op, const char* ir_op) {
+void reduce_to_extremum(OpContext& op, const char* ir_op, const char* of_integers) {
+  op.expect_counts(2, 2, 1);
+  if (is_integer(op.input(0))) return reduce_integers(op, of_integers);
   const Reduction r = read_reduction(op);
   if (r.in != r.out) throw Unsupported{"input and output of different quantisation"};
   op.define(op.output(), emit_reduction(op, ir_op, {r.data}));
@@ -350,11 +379,13 @@ bool copies_input(OpContext& op) {
 }  // namespace
 
 void import_mean(OpContext& op) {
+  if (is_integer(op.input(0))) return import_integer_mean(op);
   if (!copies_input(op)) import_quantized_reduction(op, "qnn.mean");
 }
 
 void import_sum(OpContext& op) {
   op.expect_counts(2, 2, 1);
+  if (is_integer(op.input(0))) return reduce_integers(op, "add");
   op.require_same_8bit({&op.input(0), &op.output()});
   if (copies_input(op)) return;
   // TFLite then adds the integers as they are and lets the sum wrap.
@@ -364,12 +395,14 @@ void import_sum(OpContext& op) {
 }
 
 void import_reduce_prod(OpContext& op) {
-  if (op.num_inputs() > 0 && op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
+  op.expect_counts(2, 2, 1);
+  if (is_integer(op.input(0))) return reduce_integers(op, "multiply");
+  if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
   import_quantized_reduction(op, "qnn.prod");
 }
 
-void import_reduce_max(OpContext& op) { reduce_to_extremum(op, "max"); }
-void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min"); }
+void import_reduce_max(OpContext& op) { reduce_to_extremum(op, "max", "maximum"); }
+void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min", "minimum"); }
 
 namespace {
 

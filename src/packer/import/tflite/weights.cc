@@ -40,9 +40,9 @@ RealRange activation_range(tflite::ActivationFunctionType activation) {
     case tflite::ActivationFunctionType_RELU6:
       return {0.0f, 6.0f};
     case tflite::ActivationFunctionType_TANH:
-      throw Unsupported{"fused activation TANH"};
+      throw Unsupported{"fused activation TANH, which TFLite's kernels leave out"};
     case tflite::ActivationFunctionType_SIGN_BIT:
-      throw Unsupported{"fused activation SIGN_BIT"};
+      throw Unsupported{"fused activation SIGN_BIT, which TFLite's kernels leave out"};
   }
   invalid("fused activation " + std::to_string(activation) + " is unknown");
 }
@@ -84,12 +84,6 @@ namespace {
 // it TFLite refuses to run the model. The kernels use the product in any case.
 constexpr double kBiasScaleTolerance = 0.02;
 
-ir::ValueId scales_constant(OpContext& op, std::vector<float> scales) {
-  if (scales.size() == 1) return op.scale(scales[0]);
-  const auto count = static_cast<int64_t>(scales.size());
-  return op.constant(ir::make_constant(ir::kFloat32, {count}, scales));
-}
-
 ir::ValueId bias_constant(OpContext& op, const TensorInfo* bias, int64_t channels, ir::DType dtype) {
   const ir::TensorType type{dtype, {channels}};
   if (bias == nullptr) {
@@ -119,6 +113,12 @@ void check_bias_scale(const OpContext& op, const MatmulTail& tail, QuantParams o
 }
 
 }  // namespace
+
+ir::ValueId scales_constant(OpContext& op, std::vector<float> scales) {
+  if (scales.size() == 1) return op.scale(scales[0]);
+  const auto count = static_cast<int64_t>(scales.size());
+  return op.constant(ir::make_constant(ir::kFloat32, {count}, scales));
+}
 
 WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& weights, size_t rank,
                                        size_t channel_axis) {
@@ -161,21 +161,8 @@ WeightQuantization weight_quantization(const OpContext& op, const TensorInfo& we
   return result;
 }
 
-ir::ConstantRef depthwise_to_ohwi(const TensorInfo& weights) {
-  const int64_t height = weights.shape[1], width = weights.shape[2], channels = weights.shape[3];
-  const auto positions = static_cast<size_t>(height * width);
-  const auto count = static_cast<size_t>(channels);
-  const size_t width_bytes = weights.data.size() / (positions * count);
-  std::vector<uint8_t> bytes(weights.data.size());
-  for (size_t c = 0; c < count; ++c) {
-    for (size_t p = 0; p < positions; ++p) {
-      std::copy_n(weights.data.begin() + static_cast<std::ptrdiff_t>((p * count + c) * width_bytes),
-                  width_bytes,
-                  bytes.begin() + static_cast<std::ptrdiff_t>((c * positions + p) * width_bytes));
-    }
-  }
-  return std::make_shared<const ir::Constant>(ir::TensorType{*weights.dtype, {channels, height, width, 1}},
-                                              std::move(bytes));
+ir::ValueId depthwise_to_ohwi(OpContext& op, const TensorInfo& weights) {
+  return op.emit("transpose", {op.value(weights)}, {{"axes", ir::Ints{3, 1, 2, 0}}});
 }
 
 ir::ValueId rows_of(OpContext& op, bool keep_num_dims, const TensorInfo& weights) {

@@ -1,6 +1,6 @@
-// Operators on numbers that stand for themselves: arithmetic on int32 (family int_binary), cast, comparisons
-// (family compare), selection by conditions (family select) and by indices that the network computes (family
-// gather_nd), running sums, the largest elements of rows.
+// Operators on numbers that stand for themselves: arithmetic on int32 and int64 (family int_binary), cast,
+// comparisons (family compare), selection by conditions (family select) and by indices that the network
+// computes (family gather_nd), running sums, the largest elements of rows.
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
@@ -27,7 +27,9 @@ constexpr IntegerOp kIntegerOps[] = {
 
 const IntegerOp* integer_op(const Lowering& lowering, uint32_t node) {
   const auto* found = std::ranges::find_if(kIntegerOps, [&](const IntegerOp& o) {
-    return lowering.is(node, o.name) && lowering.type(lowering.node(node).operands[0]).dtype == ir::kInt32;
+    if (!lowering.is(node, o.name)) return false;
+    const ir::DType dtype = lowering.type(lowering.node(node).operands[0]).dtype;
+    return dtype == ir::kInt32 || dtype == ir::kInt64;
   });
   return found == std::end(kIntegerOps) ? nullptr : found;
 }
