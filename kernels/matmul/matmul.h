@@ -80,10 +80,10 @@ QPLAN_DECLARE_VARIANT(fully_connected_dsp_form, FullyConnectedArgs)
 //   acc[m,n] = sum over k of (a[m,k] - a_zero_point) * (b[k,n] - b_zero_point)
 //
 // for each pair of matrices. Sums are taken modulo 2^32. requant is requantize_tfl2(acc, output_multiplier,
-// output_shift) under TFL2, acc * scale of requantize_f32e under F32E. Inputs and output have one dtype, int8
-// or uint8. docs/numerics.md.
+// output_shift) under TFL2, acc * scale of requantize_f32e under F32E. Inputs and output have one dtype,
+// int8, uint8 or int16. Sums of int16 have 64 bits, and requant is requantize_tfl2_wide. docs/numerics.md.
 struct BatchMatmulArgs {
-  Dtype dtype = Dtype::kOther;  // kU8, kS8
+  Dtype dtype = Dtype::kOther;  // kU8, kS8, kS16
   const void* a = nullptr;      // [..., m, k]
   const void* b = nullptr;
   void* output = nullptr;  // [..., m, n]
@@ -97,10 +97,10 @@ struct BatchMatmulArgs {
   int32_t b_zero_point = 0;
   int32_t output_zero_point = 0;
   int32_t output_multiplier = 0;  // [0, 2^31)
-  int32_t output_shift = 0;       // [-31, 30]
+  int32_t output_shift = 0;       // [-31, 30], of int16 [-31, kMaxWideShift]
   int32_t clamp_min = 0;
   int32_t clamp_max = 0;
-  Contract contract = Contract::kTfl2;  // or kF32e
+  Contract contract = Contract::kTfl2;  // or kF32e, not of int16
   float scale = 0.0f;                   // F32E
 };
 

@@ -130,17 +130,23 @@ int32_t requantized(const BatchMatmulArgs& args, int32_t sum) {
   return add_clamp(requantize_tfl2(sum, args.output_multiplier, args.output_shift), zero_point, least, most);
 }
 
+// A sum of int16.
+int32_t requantized(const BatchMatmulArgs& args, int64_t sum) {
+  return add_clamp(requantize_tfl2_wide(sum, args.output_multiplier, args.output_shift),
+                   args.output_zero_point, args.clamp_min, args.clamp_max);
+}
+
 template <typename T>
 void run_row(const BatchMatmulArgs& args, const T* a, const T* b, T* out) {
+  using Sum = std::conditional_t<sizeof(T) == 1, int32_t, int64_t>;
+  using Bits = std::make_unsigned_t<Sum>;  // which wrap
   for (uint32_t n = 0; n < args.n; ++n) {
-    uint32_t sum = 0;
+    Bits sum = 0;
     for (uint32_t k = 0; k < args.k; ++k) {
-      // Both factors are within +-255.
-      const int32_t product =
-          (a[k] - args.a_zero_point) * (b[k * args.b_k_stride + n * args.b_n_stride] - args.b_zero_point);
-      sum += static_cast<uint32_t>(product);
+      const int32_t factor = b[k * args.b_k_stride + n * args.b_n_stride] - args.b_zero_point;
+      sum += static_cast<Bits>(a[k] - args.a_zero_point) * static_cast<Bits>(factor);
     }
-    out[n] = static_cast<T>(requantized(args, static_cast<int32_t>(sum)));
+    out[n] = static_cast<T>(requantized(args, static_cast<Sum>(sum)));
   }
 }
 
@@ -168,6 +174,8 @@ uint32_t work_items(const BatchMatmulArgs& args) {
 void run(const BatchMatmulArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.dtype == Dtype::kU8) {
     run_rows<uint8_t>(args, begin, end);
+  } else if (args.dtype == Dtype::kS16) {
+    run_rows<int16_t>(args, begin, end);
   } else {
     run_rows<int8_t>(args, begin, end);
   }

@@ -223,6 +223,7 @@ QPLAN_SIMD_NAMESPACE(batch_matmul) {
 
 #if !defined(QPLAN_ONLY_RUN)
 Refusal accepts(const BatchMatmulArgs& args) {
+  if (args.dtype == Dtype::kS16) return Refusal::kDtype;
   if (args.m < 4) return Refusal::kTooSmall;  // packing takes longer than the products
   return args.k < (1u << 30) && matmul_scratch(args) <= kMatmulMostScratch ? Refusal::kNone
                                                                            : Refusal::kTooLarge;

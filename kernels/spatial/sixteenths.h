@@ -89,6 +89,7 @@ inline bool sixteenths_axis(const ResizeBilinearArgs& args, uint32_t input, uint
 }
 
 inline Refusal sixteenths_accept(const ResizeBilinearArgs& args) {
+  if (args.dtype == Dtype::kS16) return Refusal::kDtype;
   SixteenthsAxis axis;
   const bool both = sixteenths_axis(args, args.input_h, args.output_h, &axis) &&
                     sixteenths_axis(args, args.input_w, args.output_w, &axis);

@@ -114,7 +114,7 @@ struct ResizeBilinearArgs {
   // Positions fit int32, and float32 positions stay within the input.
   static constexpr uint32_t kMaxExtent = uint32_t{1} << 20;
 
-  Dtype dtype = Dtype::kOther;  // kFloat: kU8; kInteger: kU8, kS8
+  Dtype dtype = Dtype::kOther;  // kFloat: kU8; kInteger: kU8, kS8, kS16
   ResizeRounding rule = ResizeRounding::kFloat;
   bool align_corners = false;  // not both
   bool half_pixel_centers = false;

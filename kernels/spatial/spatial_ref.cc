@@ -189,6 +189,7 @@ uint32_t work_items(const ResizeBilinearArgs& args) { return args.batch * args.r
 void run(const ResizeBilinearArgs& args, uint32_t begin, uint32_t end, void*) {
   if (args.rule == ResizeRounding::kFloat) return run_rows<uint8_t, Float>(args, begin, end);
   if (args.dtype == Dtype::kU8) return run_rows<uint8_t, Integer>(args, begin, end);
+  if (args.dtype == Dtype::kS16) return run_rows<int16_t, Integer>(args, begin, end);
   run_rows<int8_t, Integer>(args, begin, end);
 }
 

@@ -159,7 +159,7 @@ std::vector<ir::TensorType> infer_qnn_prelu(const InferInput& input) {
 
 // Matrices [..., m, k] and [..., k, n], or [..., n, k] with transpose_b.
 std::vector<ir::TensorType> infer_qnn_batch_matmul(const InferInput& input) {
-  check_8_bit(input, 0);
+  check_quantized(input, 0);
   check_same_dtype(input, 1, 0);
   const ir::DType dtype = input.type(0).dtype;
   for (const size_t scale : {2, 4, 6}) check_qparams(input, scale, dtype);

@@ -110,7 +110,7 @@ std::vector<ir::TensorType> infer_argmax(const InferInput& input) {
 
 std::vector<ir::TensorType> infer_resize2d(const InferInput& input) {
   check_rank(input, 0, 4);
-  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kFloat32});
   choice_attr(input.node, "method", {"linear"});
   choice_attr(input.node, "coordinate_transformation_mode", {"half_pixel", "align_corners", "asymmetric"});
   check_contract(input.node);

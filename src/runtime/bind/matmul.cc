@@ -169,17 +169,20 @@ bool are_matrices(const StepCheck& check, const Shape& a, const Shape& b, const 
 bool check_batch_matmul(const StepCheck& check, const StepView& step) {
   if (!check.arity(2, 1) || !check.params(format::KernelParams_BatchMatmulParams)) return false;
   Shape a, b, output;
-  if (!check.input(0, "input 1", kDtypesU8S8, kAnyRank, &a)) return false;
+  if (!check.input(0, "input 1", kDtypesQuantized, kAnyRank, &a)) return false;
   const Dtype dtype = step.input(0).dtype;
   if (!check.input(1, "input 2", dtype_bit(dtype), kAnyRank, &b) ||
       !check.output(0, "output", dtype_bit(dtype), kAnyRank, &output)) {
     return false;
   }
   const format::BatchMatmulParams& p = check.params_as<format::BatchMatmulParams>();
-  if (!check.contract(p.contract(), kContractsTfl2F32e)) return false;
+  if (!check.contract(p.contract(), kContractsTfl2F32e) || !check.contract_of_dtype(p.contract(), dtype))
+    return false;
+  const int32_t most_shift = dtype == Dtype::kS16 ? kMaxWideShift : 30;
   const bool scaled = p.contract() == format::Contract_F32E
                           ? check.scale("scale", p.scale())
-                          : check.multiplier("output", p.output_multiplier(), p.output_shift());
+                          : check.multiplier("output", p.output_multiplier(), p.output_shift()) &&
+                                check.range("output shift", p.output_shift(), -31, most_shift);
   return scaled && are_matrices(check, a, b, output, p.transpose_b()) &&
          check.in_dtype("a_zero_point", p.a_zero_point(), dtype) &&
          check.in_dtype("b_zero_point", p.b_zero_point(), dtype) &&

@@ -21,7 +21,8 @@ __attribute__((noinline)) bool check_step(const StepCheck& check, const StepView
   if (params.align_corners() && params.half_pixel_centers()) {
     return check.fail() << "align_corners and half_pixel_centers exclude each other";
   }
-  const uint32_t dtypes = params.rule() == format::ResizeRule_TFL_FLOAT ? dtype_bit(Dtype::kU8) : kDtypesU8S8;
+  const uint32_t dtypes =
+      params.rule() == format::ResizeRule_TFL_FLOAT ? dtype_bit(Dtype::kU8) : kDtypesQuantized;
   Shape input;
   Shape output;
   if (!check.input(0, "input", dtypes, 4, &input) ||

@@ -149,6 +149,28 @@ TEST_P(BatchMatmulVariant, UnderTfl2EqualsTheReference) {
   EXPECT_GE(num_run, 100u);
 }
 
+// Three products of 2^30 are more than 32 bits hold. The multiplier is rounded to 16 bits, and so is the
+// result once, ties upwards.
+TEST(BatchMatmulOfInt16, SumsHave64Bits) {
+  constexpr int32_t kMultiplier = 1518500250, kReduced = 23170, kShift = -17;
+  TestStep step(kKernel_batch_matmul);
+  step.input<int16_t>({1, 4}, {-32768, -32768, -32768, 5});
+  step.input<int16_t>({4, 2}, {-32768, 100, -32768, 200, -32768, 300, 7, -4});
+  step.output<int16_t>({1, 2});
+  step.finish(format::KernelParams_BatchMatmulParams,
+              format::CreateBatchMatmulParams(step.builder(), 0, 0, 0, kMultiplier, kShift, INT16_MIN,
+                                              INT16_MAX, false, format::Contract_TFL2, 0.0f)
+                  .Union());
+  const KernelVariant& reference = kBatchMatmulFamily.variants[kBatchMatmulFamily.num_variants - 1];
+  ASSERT_TRUE(testing::run_step(step, kBatchMatmulFamily, reference, 1));
+  std::vector<int16_t> expected;
+  for (const int64_t sum : {3 * (int64_t{1} << 30) + 35, int64_t{-32768 * 600 - 20}}) {
+    const double real = static_cast<double>(sum * kReduced) / 0x1p32;
+    expected.push_back(static_cast<int16_t>(std::floor(real + 0.5)));
+  }
+  EXPECT_EQ(testing::output_values<int16_t>(step), expected);
+}
+
 // ---- Which products the vector variants leave to the reference because of their scratch memory. ----
 
 constexpr size_t kMostScratch = size_t{4} << 20;

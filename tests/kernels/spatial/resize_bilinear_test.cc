@@ -155,6 +155,7 @@ class ResizeVariant : public ::testing::TestWithParam<const KernelVariant*> {
       expect_exact<uint8_t>(spec, format::ResizeRule_TFL_FLOAT, seed);
       expect_exact<uint8_t>(spec, format::ResizeRule_TFL_INTEGER, seed);
       expect_exact<int8_t>(spec, format::ResizeRule_TFL_INTEGER, seed);
+      expect_exact<int16_t>(spec, format::ResizeRule_TFL_INTEGER, seed);
     }
   }
 };

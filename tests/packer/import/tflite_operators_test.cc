@@ -269,6 +269,27 @@ TEST(TflitePad, PadsWithTheOutputZeroPoint) {
       "-48: tflite: 'net.tflite': operator 0 PAD 'y': there are 3 paddings, expected 4, two per dimension");
 }
 
+TEST(TfliteResizeBilinear, TakesInt16) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {1, 2, 2, 1}, 0.5f, 0, tflite::TensorType_INT16);
+  const int32_t y = b.activation("y", {1, 4, 4, 1}, 0.5f, 0, tflite::TensorType_INT16);
+  b.op(tflite::BuiltinOperator_RESIZE_BILINEAR, {x, b.ints("size", {4, 4})}, {y},
+       tflite::BuiltinOptions_ResizeBilinearOptions, tflite::CreateResizeBilinearOptions(b.fbb()).Union());
+  EXPECT_EQ(import_body(b.finish({x}, {y})),
+            "%0 = image.resize2d(%x, size=[4, 4], layout=\"NHWC\", "
+            "coordinate_transformation_mode=\"asymmetric\");\n%0\n");
+}
+
+TEST(TfliteBatchMatmul, TakesInt16) {
+  TfliteBuilder b;
+  const int32_t x = b.activation("x", {2, 3}, 0.5f, 0, tflite::TensorType_INT16);
+  const int32_t w = b.activation("w", {3, 4}, 0.25f, 0, tflite::TensorType_INT16);
+  const int32_t y = b.activation("y", {2, 4}, 2.0f, 0, tflite::TensorType_INT16);
+  b.op(tflite::BuiltinOperator_BATCH_MATMUL, {x, w}, {y});
+  EXPECT_EQ(import_body(b.finish({x, w}, {y})),
+            "%0 = qnn.batch_matmul(%x, %w, 0.5f, 0, 0.25f, 0, 2f, 0);\n%0\n");
+}
+
 TEST(TfliteResizeBilinear, ThreeCoordinateRules) {
   UnarySpec spec{tflite::BuiltinOperator_RESIZE_BILINEAR, {1, 2, 2, 1}, {1, 3, 5, 1}};
   spec.constants = {{3, 5}};

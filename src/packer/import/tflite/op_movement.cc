@@ -1,5 +1,5 @@
-// TRANSPOSE, PAD, SPLIT, RESIZE_BILINEAR, CONCATENATION: elements of any dtype move (those of 8 bits are
-// interpolated, or rescaled) without regard to scales.
+// TRANSPOSE, PAD, SPLIT, RESIZE_BILINEAR, CONCATENATION: elements of any dtype move (those of 8 and 16 bits
+// are interpolated, those of 8 bits rescaled) without regard to scales.
 #include <algorithm>
 
 #include "src/packer/import/tflite/op_context.h"
@@ -112,7 +112,7 @@ void import_split_v(OpContext& op) {
 void import_resize_bilinear(OpContext& op) {
   op.expect_counts(2, 2, 1);
   const TensorInfo& input = op.input(0);
-  op.require_same_8bit({&input, &op.output()});
+  op.require_same_quantized({&input, &op.output()});
   const std::vector<int64_t> size = op.constant_ints(op.input(1), "size values");
   if (size.size() != 2) {
     invalid("there are " + std::to_string(size.size()) + " size values, expected height and width");

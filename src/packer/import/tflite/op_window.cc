@@ -185,7 +185,7 @@ namespace {
 ir::ValueId emit_matmul(OpContext& op, ir::ValueId data, bool transpose_b) {
   const TensorInfo& lhs = op.input(0);
   const TensorInfo& rhs = op.input(1);
-  op.require_same_8bit({&lhs, &rhs, &op.output()});
+  op.require_same_quantized({&lhs, &rhs, &op.output()});
   const QuantParams left = op.quantization(lhs), right = op.quantization(rhs),
                     out = op.quantization(op.output());
   return op.emit(
@@ -197,6 +197,7 @@ ir::ValueId emit_matmul(OpContext& op, ir::ValueId data, bool transpose_b) {
 
 // FULLY_CONNECTED whose weights the network computes: a product of two activations, which has no bias.
 void import_computed_weights(OpContext& op, const tflite::FullyConnectedOptions& options) {
+  op.require_same_8bit({&op.input(0), &op.input(1), &op.output()});
   if (const TensorInfo* bias = op.optional_input(2)) {
     const bool is_zero = std::ranges::all_of(bias->data, [](uint8_t byte) { return byte == 0; });
     if (!bias->is_constant() || !is_zero) throw Unsupported{"weights that are not constant, and a bias"};

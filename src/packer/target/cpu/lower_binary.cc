@@ -387,6 +387,9 @@ float matmul_scale(const BinaryOperands& operands) {
 }
 void check_matmul(const Matched& match) {
   check_operands(match, matmul_multiplier);
+  const bool is_wide = match.lowering.type(node_of(match)->operands[binary::kLhs]).dtype == ir::kInt16;
+  if (is_wide && matmul_multiplier(read_operands(match.lowering, *node_of(match))).shift > kMaxWideShift)
+    refuse("its scales make a factor of 2^7 or more");
   if (!is_matmul_f32e(match.lowering, match.sequence.front())) return;
   const float scale = matmul_scale(read_operands(match.lowering, *node_of(match)));
   if (!(scale > 0.0f && scale <= 0x1p100f)) refuse("its scales make a factor that float32 does not hold");
@@ -398,7 +401,8 @@ NodeSequence match_batch_matmul(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_batch_matmul() {
   const std::string prefix = "cpu.batch_matmul.";
-  return {of_8_bits(prefix), contract_among(prefix, {format::Contract_TFL2, format::Contract_F32E}),
+  return {operand_is_quantized(prefix, binary::kLhs), int16_contract(prefix),
+          contract_among(prefix, {format::Contract_TFL2, format::Contract_F32E}),
           scales_are_constants(prefix, check_matmul)};
 }
 

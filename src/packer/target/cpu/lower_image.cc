@@ -106,13 +106,13 @@ NodeSequence match_resize_bilinear(const Lowering& lowering, uint32_t node) {
 
 std::vector<Constraint> constraints_of_resize_bilinear() {
   const std::string prefix = "cpu.resize2d.";
-  return {contract_among(prefix, {format::Contract_TFL2}), operand_is_8_bit(prefix, 0), nhwc(prefix)};
+  return {contract_among(prefix, {format::Contract_TFL2}), operand_is_quantized(prefix, 0), nhwc(prefix)};
 }
 
 void lower_resize_bilinear(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   const std::string& mode = op::attr_string(node, "coordinate_transformation_mode");
-  // TFLite interpolates uint8 in float32 and int8 in integers.
+  // TFLite interpolates uint8 in float32, int8 and int16 in integers.
   const bool in_float = lowering.type(node.operands[0]).dtype == ir::kUint8;
   add_unary_step(
       lowering, kKernel_resize_bilinear, node,
