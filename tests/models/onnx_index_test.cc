@@ -188,6 +188,55 @@ TEST(OnnxIndex, LargestAndRunningSumsOfIntegersOfRunTime) {
             (Longs{3, large + 3, 3, large, large + 7, large + 14}));
 }
 
+TEST(OnnxIndex, SumsOfIntegersOfRunTime) {
+  const int64_t large = int64_t{1} << 40;
+  const Longs x = {3, large, -large, large, 7, 7};
+  const auto over = [](const Longs& axes) {
+    return [axes](OnnxBuilder& b, Names& inputs) {
+      b.ints("axes", axes);
+      inputs.push_back("axes");
+    };
+  };
+  EXPECT_EQ(run<int64_t>({"ReduceSum"}, kInt64, {2, 3}, x, over({1})), (Longs{3, large + 14}));
+  EXPECT_EQ(run<int64_t>({"ReduceSum", {attr_int("keepdims", 0)}}, kInt64, {2, 3}, x, over({0})),
+            (Longs{large + 3, large + 7, 7 - large}));
+  EXPECT_EQ(run<int64_t>({"ReduceSum", {attr_int("keepdims", 0)}}, kInt64, {2, 3}, x, over({0, 1})),
+            (Longs{large + 17}));
+  const std::vector<int32_t> small = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(run<int32_t>({"ReduceSum"}, kInt32, {2, 3}, small, over({-1})), (std::vector<int32_t>{6, 15}));
+}
+
+TEST(OnnxIndex, ArithmeticOnIntegersOfRunTime) {
+  const int64_t large = int64_t{1} << 40;
+  const Longs x = {7, -7, large, 0};
+  const auto with_other = [](OnnxBuilder& b, Names& inputs) {
+    b.ints("other", {3, 3, -5, -2});
+    inputs.push_back("other");
+  };
+  const auto of_two = [&](const char* name) { return run<int64_t>({name}, kInt64, {4}, x, with_other); };
+  EXPECT_EQ(of_two("Add"), (Longs{10, -4, large - 5, -2}));
+  EXPECT_EQ(of_two("Sub"), (Longs{4, -10, large + 5, 2}));
+  EXPECT_EQ(of_two("Mul"), (Longs{21, -21, -5 * large, 0}));
+  EXPECT_EQ(of_two("Max"), (Longs{7, 3, large, 0}));
+  EXPECT_EQ(of_two("Min"), (Longs{3, -7, -5, -2}));
+  EXPECT_EQ(of_two("Mod"), (Longs{1, 2, -4, 0}));  // the sign of the divisor
+  EXPECT_EQ(run<int64_t>({"Neg"}, kInt64, {4}, x), (Longs{-7, 7, -large, 0}));
+  EXPECT_EQ(run<int64_t>({"Abs"}, kInt64, {4}, x), (Longs{7, 7, large, 0}));
+  EXPECT_EQ(run<int64_t>({"Sign"}, kInt64, {4}, x), (Longs{1, -1, 1, 0}));
+}
+
+// RoBERTa numbers the words that are no padding (1) from 2 on, and padding 1.
+TEST(OnnxIndex, PlacesOfWordsBesidePadding) {
+  OnnxBuilder b(17);
+  b.input("ids", kInt64, {2, 4}).constant<int64_t>("one", kInt64, {}, {1});
+  b.node("Equal", {"ids", "one"}, {"is_padding"}).node("Not", {"is_padding"}, {"is_word"});
+  b.node("Cast", {"is_word"}, {"mask"}, {attr_int("to", kInt64)}).node("CumSum", {"mask", "one"}, {"sums"});
+  b.node("Mul", {"sums", "mask"}, {"counts"}).node("Add", {"counts", "one"}, {"places"});
+  ModelSession session(packed(b.output("places", kInt64, {2, 4})), QPLAN_ISA_AUTO, 1);
+  const Longs ids = {0, 5, 2, 1, 0, 2, 1, 1};
+  EXPECT_EQ(values_of<int64_t>(session.run({bytes_of(ids)}).at(0)), (Longs{2, 3, 4, 1, 2, 3, 1, 1}));
+}
+
 TEST(OnnxIndex, ScatteredElements) {
   const Message along_rows = longs({1, 2}, {2, 0}), along_columns = longs({3, 1}, {1, 0, -1});
   expect_moved({{"ScatterElements"},

@@ -67,22 +67,25 @@ void clip_to_inputs(const OpContext& op) {
   op.define(0, data);
 }
 
-// 0 - x of int32, which has no operator of its own.
+// 0 - x of int32 and int64, which have no operator of their own.
 Value negated_integers(const OpContext& op, const Value& x) {
-  return op.emit("subtract", {ir::make_scalar(int32_t{0}), x});
+  return op.emit("subtract", {scalar_of(0, op.type(x).dtype), x});
 }
 
-bool is_int32(const OpContext& op) { return op.has_input(0) && op.type(op.input(0)).dtype == ir::kInt32; }
+bool is_wide_integer(ir::DType dtype) { return dtype == ir::kInt32 || dtype == ir::kInt64; }
+bool is_of_wide_integers(const OpContext& op) {
+  return op.has_input(0) && is_wide_integer(op.type(op.input(0)).dtype);
+}
 
 }  // namespace
 
 void import_abs(const OpContext& op) {
-  if (!is_int32(op)) return unary(op, "abs");
+  if (!is_of_wide_integers(op)) return unary(op, "abs");
   op.expect_counts(1, 1);
   op.define(0, op.emit("maximum", {op.input(0), negated_integers(op, op.input(0))}));
 }
 void import_neg(const OpContext& op) {
-  if (!is_int32(op)) return unary(op, "negative");
+  if (!is_of_wide_integers(op)) return unary(op, "negative");
   op.expect_counts(1, 1);
   op.define(0, negated_integers(op, op.input(0)));
 }
@@ -91,7 +94,7 @@ void import_sign(const OpContext& op) {
   op.expect_counts(1, 1);
   const Value& x = op.input(0);
   const ir::DType dtype = op.type(x).dtype;
-  if (!x.is_constant() && dtype != ir::kFloat32 && dtype != ir::kInt32)
+  if (!x.is_constant() && dtype != ir::kFloat32 && !is_wide_integer(dtype))
     throw Unsupported{ir::to_string(dtype) + " data; cast it to float32 or int32"};
   const Value zero = scalar_of(0, dtype);
   const auto count = [&](const Value& a, const Value& b) {

@@ -155,7 +155,7 @@ void import_mod(const OpContext& op) {
   if (dtype.is_float()) throw Unsupported{ir::to_string(dtype) + " data"};
   if (are_constant(op))
     return op.define(0, of_pairs(op, [&](int64_t a, int64_t b) { return remainder_of(a, b, as_c); }));
-  if (as_c || dtype != ir::kInt32)
+  if (as_c || (dtype != ir::kInt32 && dtype != ir::kInt64))
     throw Unsupported{cat(dtype, " data that is not constant", as_c ? " and attribute 'fmod'" : "")};
   op.define(0, op.emit("floor_mod", {op.input(0), op.input(1)}));
 }

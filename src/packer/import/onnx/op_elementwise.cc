@@ -149,10 +149,27 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
                                : op.emit("cast", {doubles}, {{"dtype", ir::to_string(dtype)}}).constant;
 }
 
+// The last ones of the running sums: exact, modulo 2^32 or 2^64.
+Value sum_of_integers(const OpContext& op, Value data, const ir::Ints& axes, bool keepdims) {
+  ir::Shape shape = op.shape(data);
+  for (const int64_t axis : axes) {
+    int64_t& extent = shape[static_cast<size_t>(axis)];
+    if (extent == 1) continue;
+    const Value sums = op.emit("cumsum", {data}, {{"axis", axis}});
+    data = taken(op, sums, static_cast<size_t>(axis), {extent - 1});
+    extent = 1;
+  }
+  for (size_t i = axes.size(); !keepdims && i-- > 0;) shape.erase(shape.begin() + axes[i]);
+  return op.reshape(data, shape);
+}
+
 Value reduced(const OpContext& op, const Value& data, const ir::Ints& axes, bool keepdims, Kind kind) {
   if (axes.empty() && op.shape(data).empty()) return data;  // a number
   if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
   if (data.is_constant()) return reduce_constant(op, *data.constant, axes, keepdims, kind);
+  const ir::DType dtype = op.type(data).dtype;
+  if (kind == Kind::kSum && (dtype == ir::kInt32 || dtype == ir::kInt64))
+    return sum_of_integers(op, data, axes, keepdims);
   constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};
   return op.emit(kNames[static_cast<size_t>(kind)], {data}, {{"axis", axes}, {"keepdims", keepdims}});
 }
