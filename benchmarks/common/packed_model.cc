@@ -45,7 +45,7 @@ PackedModel::PackedModel(const std::string& path, schedule::Fuse fuse)
   PackOptions options;
   options.fuse = fuse;
   options.keep_float = path.ends_with(kOperators);
-  options.import.synthesize_constants = 1;
+  if (path.ends_with(".relay")) options.import.synthesize_constants = 1;  // other files have theirs
   bytes_ = pack(model, path, options);
   options.skip = {"remove_dead_channels"};  // a peer computes the model's
   convolutions_ = convolutions_of(canonical_module(model, path, options).main());
