@@ -1,5 +1,5 @@
-"""Custom operators as a user meets them: TFLite files with such operators are packed and run, with the sample's library,
-which is compiled, and with those that come with qplan. Expected values come from NumPy, written here."""
+"""Custom operators as a user meets them: TFLite and ONNX files with such operators are packed and run, with the sample's
+library, which is compiled, and with those that come with qplan. Expected values come from NumPy, written here."""
 
 import json
 import os
@@ -10,6 +10,9 @@ import unittest
 
 import support
 from support import numpy as np
+
+if np is not None:
+    from onnx_file import Model as OnnxModel
 
 FLATC = os.environ.get("QPLAN_FLATC") or shutil.which("flatc")
 SCHEMA = support.REPOSITORY / "src/packer/import/tflite/tflite_subset.fbs"
@@ -278,6 +281,30 @@ class CustomOperators(support.CommandTest):
         text = self.succeed("eval", self.twice(), "--against", self.twice(), "--images", folder, "--labels", labels,
                             "--custom-operators", self.operators)
         self.assertIn("top-1  100.00 %", text)
+
+    def test_an_operator_of_an_onnx_model_is_found_with_or_without_its_domain(self):
+        x = np.array([[1, -2, 3]], np.float32)
+        for name in ("com.example.Twice", "Twice"):
+            model = OnnxModel()
+            model.input("x", "float32", [1, 3])
+            twice = model.node(name, "x", factor=-1.5, label="a", list=[1, 2])
+            model.output(model.node("Relu", twice), "float32", [1, 3])
+            path = self.folder / "twice.onnx"
+            path.write_bytes(model.bytes())
+            self.assertIn(f"does not import: {name} (", self.fails("pack", path, "-o", self.folder / "no.qplan"))
+            self.pack_and_run(path, [x], "--custom-operators", self.operators)
+            found = np.frombuffer((self.folder / "output0.bin").read_bytes(), np.float32)
+            self.assertEqual(found.tolist(), [0, 3, 0], name)
+
+    def test_what_an_onnx_model_cannot_say_of_an_operator_is_refused(self):
+        for name, reason in (("RunningSum", "outputs that the operator does not infer"),):
+            model = OnnxModel()
+            model.input("x", "float32", [1, 3])
+            model.output(model.node(name, "x"), "float32", [1, 3])
+            path = self.folder / "refused.onnx"
+            path.write_bytes(model.bytes())
+            self.assertIn(reason, self.fails("pack", path, "-o", self.folder / "no.qplan",
+                                             "--custom-operators", self.operators))
 
     def test_an_option_of_the_model_reaches_the_operator(self):
         x = np.arange(6, dtype=np.float32).reshape(1, 6)

@@ -163,7 +163,8 @@ class Model:
         graph = b""
         for op, inputs, outputs, attributes in self.nodes:
             node = b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in outputs)
-            node += field(3, outputs[0]) + field(4, op)
+            domain, _, name = op.rpartition(".")
+            node += field(3, outputs[0]) + field(4, name) + (field(7, domain) if domain else b"")
             node += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
             graph += field(1, node)
         graph += field(2, "g")

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/packer/error.h"
+#include "src/packer/import/custom_operator.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/onnx/model_file.h"
 #include "src/packer/import/onnx/op_context.h"
@@ -211,9 +212,12 @@ void list_subgraphs(const NodeInfo& node, UnsupportedList* unsupported) {
 // The nodes of a graph, of the subgraphs that replace a node and of the functions that nodes call.
 class NodeImporter {
  public:
-  // found: where every operator is noted; null: nowhere.
-  NodeImporter(Graph& graph, Opsets opsets, UnsupportedList* unsupported, std::vector<SourceOperator>* found)
-      : graph_(graph), opsets_(std::move(opsets)), unsupported_(unsupported), found_(found) {
+  NodeImporter(Graph& graph, Opsets opsets, UnsupportedList* unsupported, const ImportOptions& options)
+      : graph_(graph),
+        opsets_(std::move(opsets)),
+        unsupported_(unsupported),
+        found_(options.operators),
+        custom_operators_(options.custom_operators) {
     for (const Function& function : graph.model().functions)
       functions_.emplace(std::pair<std::string_view, std::string_view>(function.domain, function.name),
                          &function);
@@ -225,6 +229,11 @@ class NodeImporter {
 
  private:
   void import_node(const NodeInfo& node, size_t index);
+  // The caller's operator of the node's domain and name, or of its name alone; null where there is none.
+  const qplan_custom_operator* custom_operator_of(const NodeInfo& node) const {
+    const qplan_custom_operator* found = importer::find_custom(custom_operators_, operator_name(node));
+    return found != nullptr ? found : importer::find_custom(custom_operators_, node.op_type);
+  }
   // Nothing where the model has no such function.
   const Function* function_of(const NodeInfo& node) const;
   void import_call(const OpContext& context, const Function& function, const NodeInfo& node);
@@ -232,7 +241,8 @@ class NodeImporter {
   Graph& graph_;
   Opsets opsets_;
   UnsupportedList* unsupported_;
-  std::vector<SourceOperator>* found_;
+  std::vector<SourceOperator>* found_;  // where every operator is noted; null: nowhere
+  const std::vector<const qplan_custom_operator*>& custom_operators_;
   std::multimap<std::pair<std::string_view, std::string_view>, const Function*>
       functions_;                       // by domain and name
   std::vector<const Function*> calls_;  // that are being imported
@@ -286,7 +296,9 @@ void NodeImporter::import_node(const NodeInfo& node, size_t index) {
   };
   try {
     const Function* function = row == nullptr ? function_of(node) : nullptr;
-    if (row == nullptr && function == nullptr) {
+    const bool is_known = row != nullptr || function != nullptr;
+    const qplan_custom_operator* custom = is_known ? nullptr : custom_operator_of(node);
+    if (!is_known && custom == nullptr) {
       note("not imported");
       unsupported_->add(op_name, node_name);
       list_subgraphs(node, unsupported_);
@@ -297,6 +309,8 @@ void NodeImporter::import_node(const NodeInfo& node, size_t index) {
       note("it needs what an operator that is not imported computes");
     } else if (function != nullptr) {
       import_call(context, *function, node);
+    } else if (custom != nullptr) {
+      import_custom(context, *custom);
     } else {
       row->import_op(context);
       context.refuse_unread_attributes();
@@ -321,7 +335,7 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
   define_inputs(graph, options);
-  NodeImporter importer(graph, read_opsets(model, place, log), unsupported, options.operators);
+  NodeImporter importer(graph, read_opsets(model, place, log), unsupported, options);
   graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) { importer.import_nodes(nodes); });
   graph.import_nodes(model.nodes);
   if (!unsupported->empty() && options.operators == nullptr)

@@ -7,6 +7,7 @@
 
 #include "format/plan_view.h"
 #include "src/packer/error.h"
+#include "src/packer/import/custom_operator.h"
 #include "src/packer/import/import.h"
 #include "src/packer/import/tflite/metadata_subset_generated.h"
 #include "src/packer/import/tflite/model_file.h"
@@ -98,7 +99,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
         continue;
       }
       const qplan_custom_operator* custom =
-          tfl::find_custom(options.custom_operators, graph.file().custom_code(op));
+          importer::find_custom(options.custom_operators, graph.file().custom_code(op));
       if (custom != nullptr) {
         tfl::import_custom(context, *custom);
         continue;

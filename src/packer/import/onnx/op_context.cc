@@ -213,6 +213,11 @@ std::optional<ir::Ints> OpContext::attr_ints(std::string_view name) const {
   return found->ints;
 }
 
+const std::vector<Attribute>& OpContext::all_attributes() const {
+  read_.assign(read_.size(), true);
+  return node_.attributes;
+}
+
 void OpContext::refuse_unread_attributes() const {
   for (size_t i = 0; i < read_.size(); ++i) {
     if (!read_[i]) throw Unsupported{"attribute " + in_quotes(node_.attributes[i].name)};

@@ -177,6 +177,8 @@ class OpContext {
   const Attribute* find_attr(std::string_view name, AttributeKind kind) const;
   // Finds an attribute of any kind; it then counts as read.
   const Attribute* find_attr(std::string_view name) const;
+  // All of them; they then count as read.
+  const std::vector<Attribute>& all_attributes() const;
   // Unsupported where one was never read.
   void refuse_unread_attributes() const;
 
@@ -228,6 +230,9 @@ struct ImportRow {
   int64_t newest;
   void (*import_op)(const OpContext& op);
 };
+
+// An operator of the caller's.
+void import_custom(const OpContext& op, const qplan_custom_operator& custom_operator);
 
 std::span<const ImportRow> rows();
 // Null when the operator is not imported.

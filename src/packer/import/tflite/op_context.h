@@ -298,9 +298,7 @@ ir::Ints reduced_axes(OpContext& op, size_t rank);
 // reduces each element on its own, as along an axis of extent 1.
 ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands);
 
-// An operator of the caller's (op_opaque.cc); null if none has that name.
-const qplan_custom_operator* find_custom(std::span<const qplan_custom_operator* const> operators,
-                                         std::string_view name);
+// An operator of the caller's (op_opaque.cc).
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);
 
 // A program of Arm's compiler, custom operator `ethos-u` (op_opaque.cc).
