@@ -297,10 +297,14 @@ class CustomOperators(support.CommandTest):
             self.assertEqual(found.tolist(), [0, 3, 0], name)
 
     def test_what_an_onnx_model_cannot_say_of_an_operator_is_refused(self):
-        for name, reason in (("RunningSum", "outputs that the operator does not infer"),):
+        for name, dtype, shape, reason in (
+                ("RunningSum", "float32", [1, 3], "outputs that the operator does not infer"),
+                ("Twice", "float32", [1] * 7, "an input that is Tensor[(1, 1, 1, 1, 1, 1, 1), float32]"),
+                ("Twice", "bool", [3], "an input that is Tensor[(3), bool]"),
+                ("Twice", "int32", [3], "input and output must be float32")):
             model = OnnxModel()
-            model.input("x", "float32", [1, 3])
-            model.output(model.node(name, "x"), "float32", [1, 3])
+            model.input("x", dtype, shape)
+            model.output(model.node(name, "x"), dtype, shape)
             path = self.folder / "refused.onnx"
             path.write_bytes(model.bytes())
             self.assertIn(reason, self.fails("pack", path, "-o", self.folder / "no.qplan",

@@ -1,5 +1,6 @@
 #include "src/packer/import/custom_operator.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "src/packer/error.h"
@@ -71,8 +72,13 @@ void ask_custom(const qplan_custom_operator& op, const ir::Function& function,
   if (count > QPLAN_CUSTOM_MAX_OPERANDS)
     throw Unsupported{cat(count, " inputs and outputs, more than ", uint32_t{QPLAN_CUSTOM_MAX_OPERANDS})};
   std::vector<qplan_custom_tensor> tensors;
-  for (const ir::ValueId operand : operands)
-    tensors.push_back(tensor_of(function.type(operand), function.value(operand).constant));
+  for (const ir::ValueId operand : operands) {
+    const ir::TensorType& type = function.type(operand);
+    if (type.shape.size() > std::size(qplan_custom_type{}.shape) ||
+        std::ranges::find(op::kDeclaredDTypes, type.dtype) == op::kDeclaredDTypes.end())
+      throw Unsupported{cat("an input that is ", type)};
+    tensors.push_back(tensor_of(type, function.value(operand).constant));
+  }
   qplan_custom_call call = {};
   call.struct_size = sizeof(call);
   call.num_inputs = static_cast<uint32_t>(operands.size());
