@@ -57,7 +57,8 @@ typedef struct qplan_pack_options {
   uint32_t num_bindings;
   uint32_t num_input_types;
   const qplan_named_type* input_types;
-  uint32_t synthesize_constants; /* 1: constants that a text names without data get data made of the seed */
+  /* 1: constants that a Relay text names without data get data made of the seed; other files are refused */
+  uint32_t synthesize_constants;
   uint32_t canonical_body;       /* 1: qplan_import_text writes the body alone, without names */
   uint64_t synthesize_seed;
   const char* why_not; /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */

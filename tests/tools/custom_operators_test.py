@@ -234,10 +234,10 @@ class CustomOperators(support.CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.operators = cls.library("libcustom_operators.so", sorted(SAMPLE.glob("*.c")))
+        cls.operators = cls.compile_shared("libcustom_operators.so", sorted(SAMPLE.glob("*.c")))
 
     @classmethod
-    def library(cls, name, sources):
+    def compile_shared(cls, name, sources):
         compiler = os.environ.get("CC") or shutil.which("cc")
         includes = [f"-I{path}" for path in [support.REPOSITORY / "include", *INCLUDES]]
         subprocess.run([compiler, "-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC", "-shared",
@@ -435,11 +435,16 @@ const qplan_custom_operator* const* qplan_custom_operators(uint32_t* count) {
   return operators;
 }
 """, encoding="utf-8")
-        library = "--custom-operators", self.library("libother.so", [other])
+        library = "--custom-operators", self.compile_shared("libother.so", [other])
         self.detect({}, 1, library=("--custom-operators", self.operators))  # which has no such operator
         error = self.fails("pack", self.folder / "detect.tflite", "-o", self.folder / "no.qplan", *library)
         self.assertIn("outputs without shapes, which the operator does not infer", error)
         self.assertIn("this one takes nothing", self.fails("check", self.folder / "custom.qplan", *library))
+
+    def test_firmware_compiles_those_of_qplan_with_the_public_header_alone(self):
+        sources = sorted((support.REPOSITORY / "src" / "host" / "operators").glob("*.c"))
+        self.assertEqual(len(sources), 2)
+        self.compile_shared("libown.so", sources)
 
     def test_each_box_gives_as_many_classes_as_the_model_asks_for(self):
         self.detect({"max_classes_per_detection": 3}, 11)

@@ -12,7 +12,7 @@
 
 namespace qplan::importer {
 
-// The first of that name; null where there is none.
+// The first operator of that name, or null.
 const qplan_custom_operator* find_custom(std::span<const qplan_custom_operator* const> operators,
                                          std::string_view name);
 

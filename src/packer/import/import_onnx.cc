@@ -229,7 +229,7 @@ class NodeImporter {
 
  private:
   void import_node(const NodeInfo& node, size_t index);
-  // The caller's operator of the node's domain and name, or of its name alone; null where there is none.
+  // The caller's operator that has the node's domain and name, or its name alone. Returns null if none has.
   const qplan_custom_operator* custom_operator_of(const NodeInfo& node) const {
     const qplan_custom_operator* found = importer::find_custom(custom_operators_, operator_name(node));
     return found != nullptr ? found : importer::find_custom(custom_operators_, node.op_type);

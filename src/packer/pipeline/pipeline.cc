@@ -201,6 +201,7 @@ struct Format {
   bool (*matches)(std::span<const uint8_t> model);
   ir::Module (*import)(std::span<const uint8_t> model, std::string_view name, const LogFunction& log,
                        const ImportOptions& options);
+  bool may_lack_constants = false;  // which synthesize_constants makes up
 };
 
 // FlatBuffers puts a schema's file identifier after the root offset.
@@ -254,7 +255,7 @@ constexpr Format kFormats[] = {
     {"TensorFlow Lite (.tflite, 'TFL3' at byte 4)", is_tflite, import_tflite_alone},
     {"PyTorch (.pt of TorchScript, .pt2 of torch.export: a zip)", is_pytorch, import_pytorch},
     {"ONNX (.onnx, a ModelProto)", looks_like_onnx, import_onnx},
-    {"Relay text ('def @main')", is_relay, import_relay},
+    {"Relay text ('def @main')", is_relay, import_relay, /*may_lack_constants=*/true},
 };
 
 }  // namespace
@@ -267,7 +268,7 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
       known += (known.empty() ? "" : ", ") + std::string(format.name);
       continue;
     }
-    if (options.synthesize_constants && options.names_of_others == nullptr && format.import != import_relay) {
+    if (options.synthesize_constants && options.names_of_others == nullptr && !format.may_lack_constants) {
       throw PackError(QPLAN_INVALID_ARGUMENT,
                       "'" + std::string(name) +
                           "': the model has its constants, only those of a Relay text can be "

@@ -1,6 +1,7 @@
 // com.microsoft: attention and the embeddings before it, as ONNX Runtime's optimiser fuses them in
 // transformers, by the arithmetic that its documentation defines them with.
 #include <cmath>
+#include <limits>
 
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
@@ -128,8 +129,6 @@ void refuse_input(const OpContext& op, size_t i, const char* what) {
   if (op.has_input(i)) throw Unsupported{cat("input '", what, "'")};
 }
 
-constexpr size_t kNone = 99;  // an input that no operator has
-
 }  // namespace
 
 // Data, weights, bias, mask, past, bias of the attention, length of the past.
@@ -147,7 +146,7 @@ void import_qattention(const OpContext& op) {
   refuse_input(op, 8, "past");
   const Value product = integer_product_to_float(
       op, {.scale = 3, .weights_scale = 4, .zero_point = 6, .weights_zero_point = 7, .bias = 2});
-  attention_of_packed(op, product, 5, kNone);
+  attention_of_packed(op, product, 5, kNoInput);
 }
 
 // Query, key, value, bias of all three, mask of keys, bias of the attention, past.

@@ -262,6 +262,9 @@ DynamicallyQuantized dynamically_quantized(const OpContext& op, const Value& x);
 // DequantizeLinear with a scale for each block of elements along an axis: a constant.
 Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t block);
 
+// The place of an operand that an operator does not have.
+inline constexpr size_t kNoInput = SIZE_MAX;
+
 // The sum of the data and the operand at `i`, where there is one.
 Value with_addend(const OpContext& op, const Value& x, size_t i);
 

@@ -507,8 +507,6 @@ void import_mat_mul_integer(const OpContext& op) {
 // com.microsoft: the product, its scales and an addend in one.
 namespace {
 
-constexpr size_t kNoInput = 9;  // more than any of these operators has
-
 // sums * scales + bias; scales: of both operands.
 Value scaled_sums(const OpContext& op, const Value& sums, const Value& scales, size_t bias) {
   const Value real = op.emit("cast", {sums}, {{"dtype", std::string("float32")}});
