@@ -20,6 +20,16 @@ constexpr char kWhere[] = "pack options: ";
 
 [[noreturn]] void fail(const std::string& text) { throw PackError(QPLAN_INVALID_ARGUMENT, kWhere + text); }
 
+std::vector<std::string> read_names(const char* what, const char* const* names, uint32_t count) {
+  if (count > 0 && names == nullptr) fail(cat(what, " is NULL"));
+  std::vector<std::string> result;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (names[i] == nullptr) fail(cat("name ", i, " of ", what, " is NULL"));
+    result.emplace_back(names[i]);
+  }
+  return result;
+}
+
 void read_import_options(const qplan_pack_options& options, ImportOptions* result) {
   if (options.num_bindings > 0 && options.bindings == nullptr) fail("bindings is NULL");
   for (uint32_t i = 0; i < options.num_bindings; ++i) {
@@ -48,6 +58,8 @@ void read_import_options(const qplan_pack_options& options, ImportOptions* resul
     result->custom_operators.push_back(op);
   }
   if (options.synthesize_constants != 0) result->synthesize_constants = options.synthesize_seed;
+  result->part.begin_at = read_names("begin_at", options.begin_at, options.num_begin_at);
+  result->part.end_at = read_names("end_at", options.end_at, options.num_end_at);
 }
 
 void read_placement(const qplan_pack_options& options, PackOptions* result) {

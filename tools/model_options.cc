@@ -118,6 +118,19 @@ void add_model_options(CLI::App& command, ModelOptions& options, const std::stri
       ->allow_extra_args(false);
   command
       .add_option(
+          "--end-at", options.end_at,
+          "End the network at this tensor of the file, which becomes an output; what does not lead to "
+          "it is left out; may be repeated")
+      ->type_name("TENSOR")
+      ->allow_extra_args(false);
+  command
+      .add_option("--begin-at", options.begin_at,
+                  "Begin the network at this tensor of the file, which becomes an input; what leads to it is "
+                  "left out; may be repeated")
+      ->type_name("TENSOR")
+      ->allow_extra_args(false);
+  command
+      .add_option(
           "--synthesize-constants", options.seed,
           "Make up data for constants that a text names without giving them; the same for the same seed")
       ->type_name("SEED");
@@ -269,6 +282,12 @@ PackArguments::PackArguments(const ModelOptions& options) {
   options_.keep_float = options.keep_float ? 1 : 0;
   options_.skip = skip_.data();
   options_.num_skip = static_cast<uint32_t>(skip_.size());
+  for (const std::string& name : options.begin_at) begin_at_.push_back(name.c_str());
+  for (const std::string& name : options.end_at) end_at_.push_back(name.c_str());
+  options_.begin_at = begin_at_.data();
+  options_.num_begin_at = static_cast<uint32_t>(begin_at_.size());
+  options_.end_at = end_at_.data();
+  options_.num_end_at = static_cast<uint32_t>(end_at_.size());
   options_.bindings = named_tensors_.data();
   options_.num_bindings = static_cast<uint32_t>(named_tensors_.size());
   options_.input_types = named_types_.data();

@@ -19,10 +19,11 @@ struct ModelOptions {
   std::string model;
   std::string target = "cpu";
   std::string contract, io, io_layout;
-  std::vector<std::string> input_shapes;  // "x=1x3x224x224:float32"
-  std::vector<std::string> bindings;      // "w=w.npy"
-  std::string custom_operators;           // a library
-  std::string seed;                       // of synthesised constants; empty: none
+  std::vector<std::string> input_shapes;      // "x=1x3x224x224:float32"
+  std::vector<std::string> bindings;          // "w=w.npy"
+  std::vector<std::string> begin_at, end_at;  // names of tensors
+  std::string custom_operators;               // a library
+  std::string seed;                           // of synthesised constants; empty: none
   bool keep_float = false;
   std::vector<std::string> skip;
   std::string dump_after;
@@ -97,7 +98,7 @@ class PackArguments {
   std::deque<Binding> bindings_;
   std::vector<qplan_named_type> named_types_;
   std::vector<qplan_named_tensor> named_tensors_;
-  std::vector<const char*> skip_, pins_, target_libs_;
+  std::vector<const char*> skip_, begin_at_, end_at_, pins_, target_libs_;
   Progress progress_;
   std::string error_text_, summary_;
 };

@@ -59,7 +59,7 @@ typedef struct qplan_pack_options {
   const qplan_named_type* input_types;
   /* 1: constants that a Relay text names without data get data made of the seed; other files are refused */
   uint32_t synthesize_constants;
-  uint32_t canonical_body;       /* 1: qplan_import_text writes the body alone, without names */
+  uint32_t canonical_body; /* 1: qplan_import_text writes the body alone, without names */
   uint64_t synthesize_seed;
   const char* why_not; /* NULL or a rewrite: qplan_import_text tells where it does not apply, and why */
   const struct qplan_user_pass* const* passes; /* of the caller, in addition to the built-in ones */
@@ -100,6 +100,16 @@ typedef struct qplan_pack_options {
                            bytes a step and run, and 4 a step for its constants. The packer runs the plan on
                            the reference kernels, as many times */
   uint32_t reserved3;
+  /* A part of the model: it begins at these tensors, which become its inputs, and ends at those, which become
+   * its outputs, in this order; none: at the model's own. Names of tensors in the file; of a .tflite file
+   * also their numbers ("12"), where names are absent or not unique. Operators outside of the part may be
+   * anything. Not for TorchScript and Relay text, whose tensors have no names. QPLAN_INVALID_ARGUMENT for a
+   * name that is unknown or no tensor that is computed, and where the part also reads inputs that begin_at
+   * leaves out. */
+  const char* const* begin_at;
+  const char* const* end_at;
+  uint32_t num_begin_at;
+  uint32_t num_end_at;
 } qplan_pack_options;
 
 enum { /* layers that run as one step: docs/schedules.md */

@@ -450,6 +450,10 @@ class PackOptions(Sized):
         ("max_ram", c.c_uint64),
         ("self_checks", c.c_uint32),
         ("reserved3", c.c_uint32),
+        ("begin_at", c.POINTER(c.c_char_p)),
+        ("end_at", c.POINTER(c.c_char_p)),
+        ("num_begin_at", c.c_uint32),
+        ("num_end_at", c.c_uint32),
     ]
 
 

@@ -40,6 +40,8 @@ class PackOptions(TypedDict, total=False):
     max_ram: int
     self_check: int
     custom_operators: Optional[PathLike]
+    begin_at: Sequence[str]
+    end_at: Sequence[str]
 
 
 class ImportOptions(PackOptions, total=False):

@@ -107,6 +107,8 @@ class _Call:
         self_check=0,
         prefer=None,
         custom_operators=None,
+        begin_at=(),
+        end_at=(),
     ):
         self.output = _capi.Pieces()
         self.error = _capi.Error()
@@ -117,6 +119,8 @@ class _Call:
         names = [c_text("skip: a name", name) for name in listed("skip", skip)]
         pinned = [c_text("pins: a pin", pin) for pin in listed("pins", pins)]
         libraries = [c_path("target_libs: a path", path) for path in listed("target_libs", target_libs)]
+        begins = [c_text("begin_at: a name", name) for name in listed("begin_at", begin_at)]
+        ends = [c_text("end_at: a name", name) for name in listed("end_at", end_at)]
         types, kept_types = _named_types(input_types or {})
         tensors, kept_tensors = _named_tensors(bindings or {})
         operators, num_operators = load_custom_operators(custom_operators)
@@ -159,6 +163,10 @@ class _Call:
             max_ram=_number("max_ram", max_ram, 2**64 - 1),
             self_checks=_number("self_check", self_check, 64),
             prefer=_choice("prefer", prefer, {None: 0, "npu": 1, "latency": 2, "energy": 3}),
+            begin_at=(ctypes.c_char_p * len(begins))(*begins),
+            num_begin_at=len(begins),
+            end_at=(ctypes.c_char_p * len(ends))(*ends),
+            num_end_at=len(ends),
             cancelled=_capi.CancelledFunction(cancelled),
         )
         self._kept = (kept_types, kept_tensors, attach(self.options, passes))
@@ -215,6 +223,8 @@ def pack(
         cost_gate: False keeps all regions on their devices; fallback: "cpu",
         or "none": regions of a device have no CPU steps as a fallback.
       custom_operators: a shared library with operators that qplan does not have (docs/custom-operators.md).
+      begin_at, end_at: names of tensors of the file; the part of the model between them is packed, and they are its
+        inputs and outputs (docs/cli.md).
       contract: "tfl2" or "f32e", the numeric contract of every operator.
       io, io_layout: dtype ("int8", "uint8", "float") and layout ("nhwc", "nchw") of inputs and outputs.
       input_types: {name: shape} or {name: (shape, dtype)} for inputs that the model leaves open; float32 by default.

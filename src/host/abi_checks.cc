@@ -39,7 +39,7 @@ QPLAN_FIELD(qplan_step_time, least_ns, 16);
 QPLAN_FIELD(qplan_step_time, total_ns, 24);
 QPLAN_FIELD(qplan_step_time, last_ns, 32);
 
-static_assert(sizeof(void*) != 8 || sizeof(qplan_pack_options) == 288, "size of qplan_pack_options is ABI");
+static_assert(sizeof(void*) != 8 || sizeof(qplan_pack_options) == 312, "size of qplan_pack_options is ABI");
 QPLAN_FIELD(qplan_pack_options, struct_size, 0);
 QPLAN_FIELD(qplan_pack_options, strip_names, 4);
 QPLAN_FIELD(qplan_pack_options, target, 8);
@@ -86,6 +86,10 @@ QPLAN_FIELD(qplan_pack_options, custom_operators, 264);
 QPLAN_FIELD(qplan_pack_options, max_ram, 272);
 QPLAN_FIELD(qplan_pack_options, self_checks, 280);
 QPLAN_FIELD(qplan_pack_options, reserved3, 284);
+QPLAN_FIELD(qplan_pack_options, begin_at, 288);
+QPLAN_FIELD(qplan_pack_options, end_at, 296);
+QPLAN_FIELD(qplan_pack_options, num_begin_at, 304);
+QPLAN_FIELD(qplan_pack_options, num_end_at, 308);
 
 static_assert(sizeof(void*) != 8 || sizeof(qplan_emit_options) == 24, "size of qplan_emit_options is ABI");
 QPLAN_FIELD(qplan_emit_options, struct_size, 0);

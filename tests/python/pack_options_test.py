@@ -44,6 +44,17 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(qplan.Error, "int8"):
             qplan.pack(LAYER, input_types={"input": ((1, 2, 2, 2), "int8")})
 
+    def test_a_model_in_two_parts_computes_what_it_computes_whole(self):
+        first, second = qplan.pack(DIGITS, end_at=["pool"]), qplan.pack(DIGITS, begin_at=["pool"])
+        self.assertEqual([tensor.name for tensor in (*first.outputs, *second.inputs)], ["pool", "pool"])
+        image = numpy.random.default_rng(3).integers(-128, 128, (1, 16, 16, 1)).astype(numpy.int8)
+        with qplan.Session(first) as one, qplan.Session(second) as two, qplan.Session(qplan.pack(DIGITS)) as whole:
+            numpy.testing.assert_array_equal(two.run(one.run(image)[0])[0], whole.run(image)[0])
+        with self.assertRaisesRegex(qplan.Error, "the model has no such tensor"):
+            qplan.pack(DIGITS, end_at=["nothing"])
+        with self.assertRaisesRegex(qplan.Error, "end_at is 'pool', expected a list"):
+            qplan.pack(DIGITS, end_at="pool")
+
     def test_synthesised_constants_follow_the_seed(self):
         plans = [bytes(qplan.pack(LAYER, input_types=SHAPE, synthesize_constants=seed)) for seed in (0, 0, 1)]
         self.assertEqual(plans[0], plans[1])

@@ -10,6 +10,7 @@
 
 #include "kernels/numeric/requantize.h"
 #include "src/packer/error.h"
+#include "src/packer/import/part.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/op/op_def.h"
 #include "src/packer/text/syntax.h"
@@ -20,8 +21,9 @@ namespace {
 
 constexpr char kListed[] = " that qplan does not import:";
 constexpr char kWhatToDo[] =
-    "to do: replace these operators in the model, or pack the part of it before them and run the rest in the "
-    "application";
+    "to do: replace these operators in the model, or pack a part of it without them (--end-at, --begin-at) "
+    "and "
+    "run the rest in the application";
 constexpr char kCoverage[] = "; `qplan pack MODEL --coverage` prints the share of the model that runs";
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxQuotedBytes = 120;
@@ -102,14 +104,15 @@ std::string to_text(float value) {
 
 void invalid(const std::string& text) { throw PackError(QPLAN_MODEL_INVALID, text); }
 
-std::string with_notes(const std::vector<std::string>& notes, const std::string& error, bool has_coverage) {
+std::string with_notes(const std::vector<std::string>& notes, const std::string& error,
+                       const std::string& parts, bool has_coverage) {
   std::string text;
   for (const std::string& note : notes) text += note + "\n";
   text += error;
   // The notes say what to do themselves.
   const bool is_list = error.find(kListed) != std::string::npos;
-  if (!notes.empty() || !is_list) return text;
-  return text + "\n" + kWhatToDo + (has_coverage ? kCoverage : "");
+  if (notes.empty() && is_list) text += std::string("\n") + kWhatToDo + (has_coverage ? kCoverage : "");
+  return text + parts;
 }
 
 bool UnsupportedList::mentions(std::string_view part) const {
@@ -379,6 +382,7 @@ bool is_text(std::span<const uint8_t> bytes) {
 
 ir::Module import_relay(std::span<const uint8_t> bytes, std::string_view name, const LogFunction& log,
                         const ImportOptions& options) {
+  importer::refuse_part(options.part, "Relay text", "edit the text");
   text::ParseOptions parse_options;
   parse_options.input_types = options.input_types;
   parse_options.bindings = options.bindings;

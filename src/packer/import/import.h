@@ -28,6 +28,13 @@ struct SourceOperator {
   uint64_t macs = 0;   // of one that is not imported, as far as its weights tell
 };
 
+// A part of a network, by names of its tensors in the file (part.h). Empty lists: the model's own inputs and
+// outputs.
+struct Part {
+  std::vector<std::string> begin_at, end_at;
+  bool empty() const { return begin_at.empty() && end_at.empty(); }
+};
+
 // Information that the caller gives an importer because the model lacks it. An importer ignores options that
 // its format cannot use, and refuses names that the model does not have.
 struct ImportOptions {
@@ -47,6 +54,9 @@ struct ImportOptions {
   std::vector<SourceOperator>* operators = nullptr;
   // Operators of the caller's, for what a model has that is not qplan's (docs/custom-operators.md).
   std::vector<const qplan_custom_operator*> custom_operators;
+  // What is imported of the model: its tensors become main's inputs and outputs, in this order. Operators
+  // that do not belong to it may be anything.
+  Part part;
 };
 
 // For modules of such an import: everything that nothing reads becomes a result, as far as there is room.
@@ -61,9 +71,10 @@ ir::Module import_tflite(std::span<const uint8_t> bytes, std::string_view name, 
                          const ImportOptions& options = {});
 
 // What the file says of its inputs and outputs for people (TFLite's metadata), as the JSON that a plan keeps
-// (format/README.md, "Metadata"); "" where it says nothing. PackError (QPLAN_MODEL_INVALID) where it is
-// damaged: nothing that the model computes depends on it.
-std::string tflite_metadata_json(std::span<const uint8_t> bytes);
+// (format/README.md, "Metadata"); "" where it says nothing. Of a part only what it says of the part's inputs
+// and outputs. PackError (QPLAN_MODEL_INVALID) where it is damaged: nothing that the model computes depends
+// on it.
+std::string tflite_metadata_json(std::span<const uint8_t> bytes, const Part& part = {});
 
 // Reads an ONNX model (.onnx). README.md states what each operator becomes.
 
@@ -169,6 +180,7 @@ class UnsupportedList {
     ++total_;
   }
   bool empty() const { return entries_.empty(); }
+  size_t size() const { return total_; }
   // Whether a part of what was added is this.
   bool mentions(std::string_view part) const;
   // "2 operators that qplan does not import: SVDF (first 'a')", or, where there are several kinds, their sum
@@ -189,9 +201,10 @@ class UnsupportedList {
 
 // The notes, then the error, one line each. A note says what the model was made for or how it was quantised:
 // it explains the error better than the error does.
-// The error ends with what to do where no note says it; has_coverage: `qplan pack --coverage` tells more.
+// The error ends with what to do where no note says it, and with the lines about parts (part.h).
+// has_coverage: `qplan pack --coverage` tells more.
 std::string with_notes(const std::vector<std::string>& notes, const std::string& error,
-                       bool has_coverage = true);
+                       const std::string& parts = "", bool has_coverage = true);
 
 }  // namespace qplan::importer
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "src/packer/error.h"
@@ -224,8 +225,14 @@ class NodeImporter {
   }
 
   void import_nodes(const std::vector<NodeInfo>& nodes) {
-    for (size_t i = 0; i < nodes.size(); ++i) import_node(nodes[i], i);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const size_t before = unsupported_->size();
+      import_node(nodes[i], i);
+      if (unsupported_->size() > before) refused_.insert(&nodes[i]);
+    }
   }
+  // Whether the node, or something inside of it, is not imported.
+  bool is_refused(const NodeInfo& node) const { return refused_.contains(&node); }
 
  private:
   void import_node(const NodeInfo& node, size_t index);
@@ -246,7 +253,23 @@ class NodeImporter {
   std::multimap<std::pair<std::string_view, std::string_view>, const Function*>
       functions_;                       // by domain and name
   std::vector<const Function*> calls_;  // that are being imported
+  std::unordered_set<const NodeInfo*> refused_;
 };
+
+// The lines about parts that can do without what is refused.
+std::string parts_without(Graph& values, const NodeImporter& importer) {
+  importer::PartGraph graph = part_graph(values.model());
+  std::vector<bool> refused;
+  for (const NodeInfo& node : values.model().nodes) {
+    refused.push_back(importer.is_refused(node));
+    // Shape arithmetic is done on import: a part neither begins nor ends in it.
+    for (const std::string& output : node.outputs) {
+      if (!output.empty() && values.value(output).is_constant())
+        graph.constants.insert(graph.find(output).front());
+    }
+  }
+  return importer::parts_without(graph, refused);
+}
 
 const Function* NodeImporter::function_of(const NodeInfo& node) const {
   const auto [found, end] = functions_.equal_range({node.domain, node.op_type});
@@ -331,15 +354,17 @@ void NodeImporter::import_node(const NodeInfo& node, size_t index) {
 }
 
 ir::Module import_model(const Model& model, const std::string& place, const LogFunction& log,
-                        const ImportOptions& options, UnsupportedList* unsupported) {
+                        const ImportOptions& options, UnsupportedList* unsupported, std::string* parts) {
   ir::Module module;
   Graph graph(model, module.add_function("main"), log);
   define_inputs(graph, options);
   NodeImporter importer(graph, read_opsets(model, place, log), unsupported, options);
   graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) { importer.import_nodes(nodes); });
   graph.import_nodes(model.nodes);
-  if (!unsupported->empty() && options.operators == nullptr)
+  if (!unsupported->empty() && options.operators == nullptr) {
+    *parts = parts_without(graph, importer);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported->text());
+  }
   if (!unsupported->empty()) {
     keep_all_results(graph.function());  // the model's outputs may be unknown
   } else {
@@ -350,13 +375,16 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
 
 ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& place, const LogFunction& log,
                           const ImportOptions& options) {
-  const Model model = read_model(bytes);
+  Model model = read_model(bytes);
+  select_part(&model, options);
   UnsupportedList unsupported;
+  std::string parts;
   try {
-    return import_model(model, place, log, options, &unsupported);
+    return import_model(model, place, log, options, &unsupported, &parts);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(model_notes(model, unsupported), error.what()));
+    throw PackError(error.status(),
+                    importer::with_notes(model_notes(model, unsupported), error.what(), parts));
   } catch (const Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     importer::with_notes(model_notes(model, unsupported), "a model with " + use.reason));

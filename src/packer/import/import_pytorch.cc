@@ -2,6 +2,7 @@
 
 #include "src/packer/error.h"
 #include "src/packer/import/import.h"
+#include "src/packer/import/part.h"
 #include "src/packer/import/pytorch/archive.h"
 #include "src/packer/import/pytorch/exported_program.h"
 #include "src/packer/import/pytorch/op_context.h"
@@ -149,6 +150,8 @@ std::string hints_for(const std::string& error, bool is_frozen) {
 // cannot go on, so that the share of the model that would run is not known.
 void import_script(importer::ZipArchive zip, ir::Function& main, const std::string& place,
                    const LogFunction& log, const ImportOptions& options) {
+  importer::refuse_part(options.part, "TorchScript",
+                        "return these tensors from forward, or save the model by torch.export (.pt2)");
   Archive archive(std::move(zip));
   try {
     const std::vector<Ref> inputs = add_inputs(archive, main, options);
@@ -159,7 +162,7 @@ void import_script(importer::ZipArchive zip, ir::Function& main, const std::stri
       throw PackError(
           QPLAN_MODEL_UNSUPPORTED,
           importer::with_notes(model_notes(unsupported), error + hints_for(error, archive.is_frozen()),
-                               /*has_coverage=*/false));
+                               /*parts=*/"", /*has_coverage=*/false));
     }
     finish(archive.values(), main, returned);
     log_biases(calls.biases(), place, log);
@@ -173,6 +176,7 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
                      const ImportOptions& options) {
   try {
     ExportedArchive archive(std::move(zip));
+    archive.select_part(options);
     OperatorCalls calls(archive.values(), archive.tensors(), main, log);
     const ir::Json& module = object_member(archive.program(), "graph_module");
     Sharing sharing(calls);
@@ -183,7 +187,8 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
     if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);
     if (const importer::UnsupportedList& unsupported = calls.unsupported(); !unsupported.empty())
       throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                      importer::with_notes(model_notes(unsupported), unsupported.text()));
+                      importer::with_notes(model_notes(unsupported), unsupported.text(),
+                                           parts_without(archive.program(), graph.refused())));
     finish(archive.values(), main, outputs);
     set_io_quantization(main, /*canonical=*/false);
   } catch (const importer::Unsupported& use) {

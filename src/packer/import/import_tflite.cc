@@ -72,15 +72,18 @@ uint64_t weighted_macs(ModelFile& file, const tflite::Operator& op) {
   return weights > 0 && positions > UINT64_MAX / weights ? 0 : weights * positions;
 }
 
-// found: where every operator is noted; null: nowhere.
-void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOptions& options) {
+// found: where every operator is noted; null: nowhere. Returns the numbers of those that are not imported.
+std::set<size_t> import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOptions& options) {
   std::vector<SourceOperator>* const found = options.operators;
+  std::set<size_t> refused;
   for (size_t i = 0; i < graph.file().num_operators(); ++i) {
+    if (!graph.file().is_in_part(i)) continue;
     const tflite::Operator& op = graph.file().op(i);
     const std::string op_name = graph.file().operator_name(op);
     std::string node_name, name;
     const auto refuse = [&](const std::string& reason) {
       unsupported->add(reason.empty() ? op_name : op_name + " with " + reason, node_name);
+      refused.insert(i);
       if (found == nullptr) return;
       found->back().reason = reason.empty() ? "not imported" : reason;
       found->back().macs =
@@ -125,6 +128,7 @@ void import_operators(Graph& graph, UnsupportedList* unsupported, const ImportOp
     }
     define_placeholders(graph, op);
   }
+  return refused;
 }
 
 // TFLite lets its caller resize such inputs; a plan has one shape, the one that the file was saved with.
@@ -208,16 +212,17 @@ void refuse_complex_outputs(Graph& graph, UnsupportedList* unsupported) {
 }
 
 ir::Module import_model(ModelFile& file, const std::string& place, const LogFunction& log,
-                        const ImportOptions& options) {
+                        const ImportOptions& options, std::string* parts) {
   ir::Module module;
   Graph graph(file, module.add_function("main"), log);
   UnsupportedList unsupported;
   add_inputs(graph, &unsupported);
   tfl::prepare_variables(graph, &unsupported);
-  import_operators(graph, &unsupported, options);
+  const std::set<size_t> refused = import_operators(graph, &unsupported, options);
   refuse_complex_outputs(graph, &unsupported);
   if (!unsupported.empty() && options.operators == nullptr) {
     tfl::list_subgraph_operators(file, graph.imported_subgraphs(), &unsupported);
+    *parts = tfl::parts_without(file, refused);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
   finish(graph, !unsupported.empty());
@@ -245,7 +250,8 @@ constexpr Advice kAdvice[] = {
     {"size values that are not constant", kFixShapes},
     {"extents that are not constant", kFixShapes},
     {"of type string",
-     "qplan runs networks on numbers: pack the part of the model after its texts became numbers"},
+     "qplan runs networks on numbers: pack the part of the model after its texts became numbers "
+     "(--begin-at)"},
     {"output of type complex64",
      "a plan has no complex numbers: end the model with their absolute values, or with real and imaginary "
      "parts"},
@@ -259,8 +265,8 @@ constexpr Advice kAdvice[] = {
     {kCustomOperator,
      "TFLite's converter left custom operators: give them with --custom-operators LIB "
      "(docs/custom-operators.md), "
-     "replace them by builtin ones, or export the model up to their inputs and compute them in the "
-     "application"},
+     "replace them by builtin ones, or pack a part of the model without them (--end-at, --begin-at) and "
+     "run the rest in the application"},
     {"first value that is not constant",
      "variables begin as constants: initialise them with numbers when the model is exported"},
     {" inside WHILE",
@@ -283,11 +289,13 @@ ir::Module import_checked(std::span<const uint8_t> bytes, const std::string& pla
                           const ImportOptions& options) {
   ModelFile file(bytes);
   tfl::check_operand_count(file);
+  tfl::select_part(file, options.part, options.names_of_others);
+  std::string parts;
   try {
-    return import_model(file, place, log, options);
+    return import_model(file, place, log, options, &parts);
   } catch (const PackError& error) {
     if (error.status() != QPLAN_MODEL_UNSUPPORTED) throw;
-    throw PackError(error.status(), importer::with_notes(notes_for(file, error.what()), error.what()));
+    throw PackError(error.status(), importer::with_notes(notes_for(file, error.what()), error.what(), parts));
   } catch (const tfl::Unsupported& use) {
     throw PackError(QPLAN_MODEL_UNSUPPORTED,
                     importer::with_notes(tfl::model_notes(file), "a model with " + use.reason));
@@ -444,9 +452,21 @@ Json tensors_json(const flatbuffers::Vector<flatbuffers::Offset<tflite_metadata:
   return json;
 }
 
+// What is said of the model's tensors, for those of a part: nothing where a tensor is not among the model's.
+Json in_order_of(const Json& of_model, std::span<const int32_t> model, std::span<const int32_t> part) {
+  Json json = Json::array();
+  if (of_model.empty()) return json;
+  for (const int32_t tensor : part) {
+    const auto found = std::ranges::find(model, tensor);
+    json.push_back(found == model.end() ? Json::object()
+                                        : of_model.at(static_cast<size_t>(found - model.begin())));
+  }
+  return json;
+}
+
 }  // namespace
 
-std::string tflite_metadata_json(std::span<const uint8_t> bytes) {
+std::string tflite_metadata_json(std::span<const uint8_t> bytes, const Part& part) {
   const ModelFile file(bytes);
   const std::span<const uint8_t> metadata = file.metadata("TFLITE_METADATA");
   if (metadata.empty()) return "";
@@ -469,6 +489,13 @@ std::string tflite_metadata_json(std::span<const uint8_t> bytes) {
     json["outputs"] =
         tensors_json(graph.output_tensor_metadata(), file.outputs().size(), format::kMaxFunctionOutputs,
                      "outputs", [&](const auto& tensor) { return output_json(tensor, &files); });
+    if (!part.empty()) {
+      ModelFile of_part(bytes);
+      std::set<std::string> names_of_others;
+      tfl::select_part(of_part, part, &names_of_others);
+      json["inputs"] = in_order_of(json["inputs"], file.inputs(), of_part.inputs());
+      json["outputs"] = in_order_of(json["outputs"], file.outputs(), of_part.outputs());
+    }
     const auto is_empty = [](const Json& tensor) { return tensor.empty(); };
     if (std::ranges::all_of(json["inputs"], is_empty) && std::ranges::all_of(json["outputs"], is_empty))
       return "";

@@ -127,7 +127,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
                             .source = pipeline::last_component(name),
                             .source_digest = pipeline::sha256_text(model)};
   ir::Module module = import_model(model, name, options);
-  if (!options.strip_names) names.metadata = pipeline::metadata_of(model, name, options.log);
+  if (!options.strip_names) names.metadata = pipeline::metadata_of(model, name, options);
   if (options.imported) options.imported();
 
   observer.stage("rewrite", 1, kNumStages);
@@ -282,14 +282,14 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
                       "; known: " + known);
 }
 
-std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const LogFunction& log) {
+std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const PackOptions& options) {
   if (!is_tflite(model)) return "";
   try {
-    return tflite_metadata_json(model);
+    return tflite_metadata_json(model, options.import.part);
   } catch (const PackError& error) {
-    if (log)
-      log(QPLAN_LOG_WARNING,
-          "'" + std::string(name) + "': " + error.what() + "; labels and normalisation are left out");
+    if (options.log)
+      options.log(QPLAN_LOG_WARNING,
+                  "'" + std::string(name) + "': " + error.what() + "; labels and normalisation are left out");
     return "";
   }
 }

@@ -58,7 +58,7 @@ ir::Module import_any(std::span<const uint8_t> model, std::string_view name, con
                       const ImportOptions& options);
 // The plan's metadata (import.h, tflite_metadata_json). Damaged metadata becomes a warning: the network does
 // not depend on it.
-std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const LogFunction& log);
+std::string metadata_of(std::span<const uint8_t> model, std::string_view name, const PackOptions& options);
 
 std::string last_component(std::string_view path);
 std::string sha256_text(std::span<const uint8_t> bytes);

@@ -2,6 +2,7 @@
 #ifndef QPLAN_TESTS_PACKER_IMPORT_IMPORT_HELPERS_H_
 #define QPLAN_TESTS_PACKER_IMPORT_IMPORT_HELPERS_H_
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,9 @@ inline std::string import_body(const std::vector<uint8_t>& bytes) {
   return body_of(import_tflite(bytes, "net.tflite"));
 }
 
-// Without the line that says what to do, with which lists of operators end.
+// Without the lines that say what to do and what parts there are, with which lists of operators end.
 inline std::string without_closing(const std::string& error) {
-  return error.substr(0, error.find("\nto do: "));
+  return error.substr(0, std::min(error.find("\nto do: "), error.find("\nthe part ")));
 }
 
 // "<status>: <text>" of the refusal, or "imported".

@@ -135,6 +135,11 @@ class OnnxBuilder {
     graph_.message(12, value_info(name, data_type, shape));
     return *this;
   }
+  // The type of a tensor between the inputs and the outputs.
+  OnnxBuilder& value(std::string_view name, int data_type, const std::vector<int64_t>& shape) {
+    graph_.message(13, value_info(name, data_type, shape));
+    return *this;
+  }
   OnnxBuilder& initializer(const Message& tensor) {
     graph_.message(5, tensor);
     return *this;

@@ -89,8 +89,10 @@ Bytes metadata_of(const Spec& spec) {
 
 Bytes model_of(const Bytes& metadata, const Spec& spec) {
   TfliteBuilder b;
-  const int32_t x = b.activation("x", {1, 3}, 0.5f, 0), y = b.activation("y", {1, 3}, 0.5f, 0);
-  b.op(tflite::BuiltinOperator_RELU, {x}, {y});
+  const int32_t x = b.activation("x", {1, 3}, 0.5f, 0), middle = b.activation("middle", {1, 3}, 0.5f, 0),
+                y = b.activation("y", {1, 3}, 0.5f, 0);
+  b.op(tflite::BuiltinOperator_RELU, {x}, {middle});
+  b.op(tflite::BuiltinOperator_RELU6, {middle}, {y});
   b.metadata("min_runtime_version", text("1.5.0"));
   b.metadata("TFLITE_METADATA", metadata);
   const Bytes model = b.finish({x}, std::vector<int32_t>(spec.num_model_outputs, y));
@@ -128,6 +130,17 @@ TEST(TfliteMetadata, APlanKeepsItUnlessItsNamesAreStripped) {
   const AlignedBytes stripped = pack(model, "net.tflite", options);
   const std::string rest(reinterpret_cast<const char*>(stripped.data()), stripped.size());
   EXPECT_EQ(rest.find("zero"), std::string::npos);
+}
+
+TEST(TfliteMetadata, APartHasWhatIsSaidOfItsOwnInputsAndOutputs) {
+  const Bytes model = model_of({});
+  const Json all = Json::parse(tflite_metadata_json(model));
+  const Json begin = Json::parse(tflite_metadata_json(model, {{}, {"middle"}}));
+  EXPECT_EQ(begin.at("inputs"), all.at("inputs"));
+  EXPECT_EQ(begin.at("outputs"), Json::parse("[{}]"));
+  const Json end = Json::parse(tflite_metadata_json(model, {{"middle"}, {}}));
+  EXPECT_EQ(end.at("inputs"), Json::parse("[{}]"));
+  EXPECT_EQ(end.at("outputs"), all.at("outputs"));
 }
 
 TEST(TfliteMetadata, AModelWithoutHasNone) {

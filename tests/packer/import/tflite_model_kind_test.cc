@@ -27,13 +27,13 @@ TEST(TfliteModelKind, CompiledModelsNameTheirDeviceFirst) {
   EXPECT_EQ(custom_error("NeutronGraph"),
             expected("NeutronGraph", "NXP's eIQ Neutron NPU", "neutron-converter"));
   EXPECT_EQ(custom_error("vsi-npu"), expected("vsi-npu", "a VeriSilicon NPU", "its compiler"));
-  EXPECT_EQ(custom_error("ethos-v"),
-            kFile +
-                "TFLite's converter left custom operators: give them with --custom-operators LIB "
-                "(docs/custom-operators.md), replace them by builtin ones, or export the model up to their "
-                "inputs and "
-                "compute them in the application\n"
-                "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
+  EXPECT_EQ(
+      custom_error("ethos-v"),
+      kFile +
+          "TFLite's converter left custom operators: give them with --custom-operators LIB "
+          "(docs/custom-operators.md), replace them by builtin ones, or pack a part of the model without "
+          "them (--end-at, --begin-at) and run the rest in the application\n"
+          "1 operator that qplan does not import: custom operator 'ethos-v' ('y')");
 }
 
 // A fully connected layer of these types, [1, 2] times [2, 2], and an operator that is not imported.
@@ -114,7 +114,8 @@ TEST(TfliteModelKind, StringsAreNamed) {
   const int32_t text = in.tensor({.name = "text", .type = tflite::TensorType_STRING, .shape = {1}});
   EXPECT_EQ(import_error(in.finish({text}, {text})),
             kFile +
-                "qplan runs networks on numbers: pack the part of the model after its texts became numbers\n"
+                "qplan runs networks on numbers: pack the part of the model after its texts became numbers "
+                "(--begin-at)\n"
                 "1 operator that qplan does not import: input of type string ('text')");
 }
 
@@ -128,7 +129,8 @@ TEST(TfliteModelKind, OperatorsBehindStringsAreListed) {
   EXPECT_EQ(import_error(b.finish({text, x}, {ids, y})),
             kFile +
                 "the model works on strings (tensor 'text'); pack the part of it that works on numbers\n"
-                "qplan runs networks on numbers: pack the part of the model after its texts became numbers\n"
+                "qplan runs networks on numbers: pack the part of the model after its texts became numbers "
+                "(--begin-at)\n"
                 "3 operators that qplan does not import:\n"
                 "  1 x ATAN2 ('y')\n"
                 "  1 x HASHTABLE_LOOKUP ('ids')\n"
@@ -181,11 +183,12 @@ TEST(TfliteModelKind, AListWithoutANoteEndsWithWhatToDo) {
   } catch (const PackError& caught) {
     error = caught.what();
   }
-  EXPECT_EQ(
-      error,
-      "tflite: 'net.tflite': 1 operator that qplan does not import: ATAN2 ('y')\n"
-      "to do: replace these operators in the model, or pack the part of it before them and run the rest in "
-      "the application; `qplan pack MODEL --coverage` prints the share of the model that runs");
+  EXPECT_EQ(error,
+            "tflite: 'net.tflite': 1 operator that qplan does not import: ATAN2 ('y')\n"
+            "to do: replace these operators in the model, or pack a part of it without them (--end-at, "
+            "--begin-at) and "
+            "run the rest in the application; `qplan pack MODEL --coverage` prints the share of the model "
+            "that runs");
 }
 
 }  // namespace

@@ -240,6 +240,7 @@ Model read_model(std::span<const uint8_t> bytes) {
   }
   for (const auto& input : graph.input()) model.inputs.push_back(value_info_of(input));
   for (const auto& output : graph.output()) model.outputs.push_back(value_info_of(output));
+  for (const auto& value : graph.value_info()) model.values.push_back(value_info_of(value));
   for (const TensorProto& tensor : graph.initializer()) model.initializers.push_back(tensor_of(tensor));
   for (const auto& tensor : graph.sparse_initializer()) {
     model.sparse_initializers.push_back(tensor.values().name());
@@ -369,6 +370,11 @@ int64_t check_extents(const std::vector<int64_t>& extents) {
 std::optional<ir::DType> ir_dtype(int32_t data_type) {
   const TypeRow* row = find_type(data_type);
   return row == nullptr ? std::nullopt : row->dtype;
+}
+
+int32_t file_type(ir::DType dtype) {
+  const auto* const found = std::ranges::find(kTypes, std::optional<ir::DType>(dtype), &TypeRow::dtype);
+  return found == kTypes.end() ? 0 : static_cast<int32_t>(found - kTypes.begin());
 }
 
 std::string type_name(int32_t data_type) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/packer/import/import.h"
+#include "src/packer/import/part.h"
 #include "src/packer/ir/module.h"
 
 namespace qplan::onnx {
@@ -43,6 +44,8 @@ int64_t check_extents(const std::vector<int64_t>& extents);
 
 // nullopt: a type that the IR does not know.
 std::optional<ir::DType> ir_dtype(int32_t data_type);
+// TensorProto.DataType of a dtype; 0 (undefined) where the file format has none.
+int32_t file_type(ir::DType dtype);
 // "float32", "string", "type 99".
 std::string type_name(int32_t data_type);
 
@@ -116,6 +119,7 @@ struct ValueInfo {
 struct Model {
   std::vector<OpsetImport> opsets;
   std::vector<ValueInfo> inputs, outputs;
+  std::vector<ValueInfo> values;  // between them, as far as the file says what these are
   std::vector<Tensor> initializers;
   std::vector<std::string> sparse_initializers;  // names only: they are refused where they are used
   std::vector<NodeInfo> nodes;
@@ -123,6 +127,12 @@ struct Model {
   uint64_t size_bytes = 0;              // of the file
   std::shared_ptr<const void> message;  // what the tensors point into
 };
+
+// What a part (importer::select_part) needs of a model: its graph. Refers to the model.
+importer::PartGraph part_graph(const Model& model);
+// Makes the part of the options the graph of the model. PackError of importer::select_part, and where neither
+// the file nor the options tell the type of an input that the part begins at.
+void select_part(Model* model, const ImportOptions& options);
 
 // PackError when the bytes are not a ModelProto with a graph.
 Model read_model(std::span<const uint8_t> bytes);

@@ -46,7 +46,11 @@ void ExportedGraph::run(const ir::Json& graph) {
   if (operators_ != nullptr) {
     for (const auto& [name, type] : object_member(graph, "tensor_values").items()) types_[name] = &type;
   }
-  for (const ir::Json& node : list_member(graph, "nodes")) run_node(node);
+  for (const ir::Json& node : list_member(graph, "nodes")) {
+    const size_t before = calls_.unsupported().size();
+    run_node(node);
+    refused_.push_back(calls_.unsupported().size() > before);
+  }
 }
 
 Ref ExportedGraph::call(const std::string& name, const ir::Json& node, const std::string& node_name) {

@@ -40,6 +40,8 @@ class ExportedArchive {
   ExportedArchive& operator=(const ExportedArchive&) = delete;
 
   const ir::Json& program() const { return program_; }
+  // Makes the part of the options the program's graph.
+  void select_part(const ImportOptions& options);
   ValueTable& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
   // The tensor of that name: a parameter or persistent buffer, or a constant. Throws PackError if the program
@@ -101,6 +103,11 @@ double as_double(const ir::Json& value);
 // for a type that qplan does not read.
 ScalarType exported_scalar_type(int64_t number);
 
+// The program with the part of the options (importer::select_part) as its graph.
+void select_part(const ImportOptions& options, ir::Json* program);
+// Which parts have none of the nodes that are refused (importer::parts_without).
+std::string parts_without(const ir::Json& program, const std::vector<bool>& refused);
+
 // Walks the graph of an exported program, node by node: operators go to the rows of ops.def, which write the
 // IR. The graph has no code: a node names an operator, its arguments and what its results are called. Its
 // inputs have extents that may be symbols.
@@ -134,6 +141,8 @@ class ExportedGraph {
   void run(const ir::Json& graph);
   // What the program returns to its caller. Outputs that are something else are not imported.
   std::vector<Ref> outputs(const ir::Json& signature);
+  // By node: whether it, or something inside of it, is not imported.
+  const std::vector<bool>& refused() const { return refused_; }
 
  private:
   void run_node(const ir::Json& node);
@@ -162,6 +171,7 @@ class ExportedGraph {
   std::vector<SourceOperator>* operators_;
   std::map<std::string_view, const ir::Json*> types_;  // of the graph's tensors, where operators are noted
   size_t depth_;
+  std::vector<bool> refused_;
 };
 
 }  // namespace qplan::pt

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/packer/error.h"
@@ -63,8 +64,17 @@ class ModelFile {
   size_t num_tensors() const { return tensors_.size(); }
   // The tensor, decoded and checked at its first use: unused ones may be anything.
   const TensorInfo& tensor(int32_t index);
+  // Those of the part, once select_part() has chosen one.
   std::span<const int32_t> inputs() const { return inputs_; }
   std::span<const int32_t> outputs() const { return outputs_; }
+
+  // Operators outside of the part are there, but nothing looks at them.
+  bool is_in_part(size_t op) const { return part_.empty() || part_[op]; }
+  void set_part(std::vector<int32_t> inputs, std::vector<int32_t> outputs, std::vector<bool> operators) {
+    inputs_ = std::move(inputs);
+    outputs_ = std::move(outputs);
+    part_ = std::move(operators);
+  }
 
   // The number of a builtin operator (CUSTOM included); PackError when the operator's code is out of range.
   int32_t builtin_code(const tflite::Operator& op) const;
@@ -89,6 +99,7 @@ class ModelFile {
   const tflite::Model* model_ = nullptr;
   const tflite::SubGraph* graph_ = nullptr;
   std::vector<int32_t> inputs_, outputs_;
+  std::vector<bool> part_;                                                // by operator; empty: all
   std::vector<std::unique_ptr<TensorInfo>> tensors_;                      // null: not decoded yet
   std::shared_ptr<const std::map<std::string_view, uint32_t>> metadata_;  // buffers by name
   std::shared_ptr<uint64_t> expanded_bytes_;                              // of all subgraphs
@@ -116,6 +127,11 @@ class ExpandsTooMuch : public PackError {
 std::vector<std::string> model_notes(ModelFile& file);
 // Whether operators of this code multiply an activation with weights.
 bool has_weights(int32_t builtin_code);
+
+// Makes the part the graph of the file. PackError of importer::select_part.
+void select_part(ModelFile& file, const Part& part, std::set<std::string>* names_of_others);
+// Which parts have none of the operators that are refused, by their numbers (importer::parts_without).
+std::string parts_without(ModelFile& file, const std::set<size_t>& refused);
 
 // Operands of all operators together. Each takes four bytes of a file that does not share vectors among
 // operators; one that does could make a small file take for ever.

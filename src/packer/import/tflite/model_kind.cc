@@ -193,6 +193,7 @@ bool has_weights(int32_t builtin_code) { return activation_operand(builtin_code)
 std::vector<std::string> model_notes(ModelFile& file) {
   Survey survey(file);
   for (size_t i = 0; i < file.num_operators(); ++i) {
+    if (!file.is_in_part(i)) continue;
     try {
       survey.look(file.op(i));
     } catch (const PackError&) {  // of an operator code that is out of range
@@ -253,7 +254,9 @@ void list_subgraph_operators(const ModelFile& file, const std::set<size_t>& impo
     const tflite::SubGraph* graph = file.subgraph(index);
     if (graph == nullptr || graph->operators() == nullptr) continue;
     std::vector<Open> callees;
-    for (const tflite::Operator* op : *graph->operators()) {
+    for (uint32_t i = 0; i < graph->operators()->size(); ++i) {
+      if (index == 0 && !file.is_in_part(i)) continue;
+      const tflite::Operator* op = graph->operators()->Get(i);
       std::string name;
       try {
         name = file.operator_name(*op);

@@ -177,6 +177,7 @@ void prepare_variables(Graph& graph, importer::UnsupportedList* unsupported) {
   for (size_t i = 0; i < file.num_operators(); ++i) {
     const tflite::Operator& op = file.op(i);
     const int32_t code = file.builtin_code(op);
+    if (!file.is_in_part(i)) continue;
     if (code != tflite::BuiltinOperator_VAR_HANDLE && code != tflite::BuiltinOperator_ASSIGN_VARIABLE &&
         code != tflite::BuiltinOperator_CALL_ONCE) {
       continue;
