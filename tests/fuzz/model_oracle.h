@@ -12,6 +12,8 @@
 
 namespace qplan::fuzz {
 
+inline constexpr const char* kTensors[] = {"1", "3"};
+
 // Most inputs take the defaults; the others one option that leads through other code.
 inline void vary(qplan_pack_options* options, uint64_t hash) {
   switch (hash >> 8 & 31) {
@@ -62,6 +64,17 @@ inline void vary(qplan_pack_options* options, uint64_t hash) {
       options->log = drop_log;
       options->dump_after = "all";
       options->dump = drop_text;
+      break;
+    // Tensors that a .tflite file has by number.
+    case 16:
+      options->end_at = kTensors;
+      options->num_end_at = 1;
+      break;
+    case 17:
+      options->begin_at = kTensors;
+      options->num_begin_at = 1;
+      options->end_at = kTensors + 1;
+      options->num_end_at = 1;
       break;
     default:
       break;

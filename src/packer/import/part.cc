@@ -134,9 +134,10 @@ std::string part_before(const PartGraph& graph, const std::vector<bool>& refused
     if (is_before[i]) made.insert(op.writes.begin(), op.writes.end());
   }
   Tensors ends;
+  TensorSet seen;
   const auto add_end = [&](TensorNumber tensor) {
     const bool is_end = made.contains(tensor) && !graph.constants.contains(tensor);
-    if (is_end && std::ranges::find(ends, tensor) == ends.end()) ends.push_back(tensor);
+    if (is_end && seen.insert(tensor).second) ends.push_back(tensor);
   };
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     if (!is_before[i]) std::ranges::for_each(graph.operators[i].reads, add_end);
@@ -165,12 +166,12 @@ std::string part_after(const PartGraph& graph, const std::vector<bool>& refused)
   if (!std::ranges::all_of(graph.outputs, [&](TensorNumber output) { return made.contains(output); }))
     return "";
   Tensors begins;
+  TensorSet seen;
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     if (!taken[i]) continue;
     for (const TensorNumber tensor : graph.operators[i].reads) {
-      if (!made.contains(tensor) && !graph.constants.contains(tensor) &&
-          std::ranges::find(begins, tensor) == begins.end())
-        begins.push_back(tensor);
+      const bool is_begin = !made.contains(tensor) && !graph.constants.contains(tensor);
+      if (is_begin && seen.insert(tensor).second) begins.push_back(tensor);
     }
   }
   const auto count = std::ranges::count(taken, true);
