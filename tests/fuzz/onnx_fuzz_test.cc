@@ -266,11 +266,23 @@ class Soup {
                                 "N",
                                 "num_groups",
                                 "largest",
-                                "fmod"};
+                                "fmod",
+                                "num_heads",
+                                "q_num_heads",
+                                "kv_num_heads",
+                                "unidirectional",
+                                "is_causal",
+                                "qk_matmul_output_mode",
+                                "interleaved",
+                                "rotary_embedding_dim",
+                                "gather_axis",
+                                "quantize_axis"};
     static const Names kLists = {"axes",  "perm",   "pads", "strides", "dilations", "kernel_shape",
                                  "split", "starts", "ends", "shape",   "value_ints"};
-    static const Names kReals = {"alpha", "beta", "epsilon", "min", "max", "value", "ratio", "momentum"};
-    static const Names kTexts = {"auto_pad", "mode", "coordinate_transformation_mode", "equation"};
+    static const Names kReals = {"alpha", "beta",  "epsilon",  "min",   "max",
+                                 "value", "ratio", "momentum", "scale", "softcap"};
+    static const Names kTexts = {"auto_pad", "mode", "coordinate_transformation_mode", "equation",
+                                 "reduction"};
     const int64_t kind = random_.integer(0, 5);
     if (kind <= 1) return attr_int(random_.pick(kInts), number());
     if (kind <= 3) return attr_ints(random_.pick(kLists), numbers());
@@ -282,7 +294,7 @@ class Soup {
     }
     return attr_string(random_.pick(kTexts),
                        random_.pick(Names{"SAME_UPPER", "SAME_LOWER", "VALID", "linear", "reflect", "\xff",
-                                          "ij,jk->ik", "a...,...b", "abcd->"}));
+                                          "ij,jk->ik", "a...,...b", "abcd->", "add", "max"}));
   }
 
   Random random_;

@@ -7,26 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/models/onnx_numbers.h"
 #include "tests/models/onnx_run.h"
 #include "tests/packer/import/onnx_helpers.h"
 
 namespace qplan::testing::onnx_attention_test {
 namespace {
 
-using namespace onnx_run;  // NOLINT: the words of these models
-
-using Floats = std::vector<float>;
-using Reals = std::vector<double>;
-
-// Numbers between -1 and 1 without a pattern.
-Floats numbers(size_t count, uint32_t seed) {
-  Floats values;
-  for (size_t i = 0; i < count; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    values.push_back(static_cast<float>(static_cast<int32_t>(seed >> 16) - 32768) / 32768.0f);
-  }
-  return values;
-}
+using namespace onnx_run;      // NOLINT: the words of these models
+using namespace onnx_numbers;  // NOLINT
 
 // [rows, depth] times [depth, columns], with a bias.
 Reals product(const Reals& a, const Reals& b, size_t depth, const Reals& bias) {
@@ -38,7 +27,6 @@ Reals product(const Reals& a, const Reals& b, size_t depth, const Reals& bias) {
   }
   return sums;
 }
-Reals reals(const Floats& values) { return {values.begin(), values.end()}; }
 
 // Queries [batch, queries, features], keys and values [batch, keys, features].
 struct Attended {
@@ -240,14 +228,20 @@ TEST(OnnxAttention, WhatItCannotSayIsRefused) {
     OnnxBuilder b(17);
     b.import_opset("com.microsoft", 1).input("x", kFloat, kWordsShape);
     b.constant<float>("w", kFloat, {4, 12}, kWeights).constant<float>("b", kFloat, {12}, kBias);
-    b.constant<int32_t>("mask", kInt32, mask, std::vector<int32_t>(4)).input("past", kFloat, {2, 2, 2, 1, 2});
+    b.constant<int32_t>("mask", kInt32, mask, std::vector<int32_t>(5)).input("length", kInt32, {1});
     b.node("Attention", inputs, {"y"}, {attr_int("num_heads", 2)}, "com.microsoft");
     return onnx_test::refusal(b.output("y", kFloat, kWordsShape));
   };
-  EXPECT_EQ(refused({"x", "w", "b", "", "past"}, {4}),
-            onnx_test::kList + "com.microsoft.Attention with input 'past' ('y')");
-  EXPECT_EQ(refused({"x", "w", "b", "mask"}, {4}),
-            onnx_test::kList + "com.microsoft.Attention with a mask that is Tensor[(4), int32] ('y')");
+  EXPECT_EQ(
+      refused({"x", "w", "b", "", "", "", "length"}, {4}),
+      onnx_test::kList +
+          "com.microsoft.Attention with input 'past_sequence_length'; export without a buffer that past "
+          "and present share ('y')");
+  EXPECT_EQ(
+      refused({"x", "w", "b", "mask"}, {5}),
+      onnx_test::kList +
+          "com.microsoft.Attention with a mask that is Tensor[(5), int32]; expected one value for each of 3 "
+          "keys, for each pair of a query and a key, or the end of each sequence ('y')");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Weights that are quantised in blocks, through a plan: DequantizeLinear with block_size and ONNX Runtime's
-// MatMulNBits, whose product with the identity shows the weights.
+// Weights that are quantised in blocks, through a plan: DequantizeLinear with block_size, ONNX Runtime's
+// GatherBlockQuantized, and its MatMulNBits, whose product with the identity shows the weights.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -172,6 +173,70 @@ TEST(OnnxBlocks, OtherOrdersAndSizesAreRefused) {
             kInvalid +
                 "node 0 com.microsoft.MatMulNBits 'y': the zero points are Tensor[(3), uint8], "
                 "expected 2 of uint8");
+}
+
+// Rows 2 and 0 of a table of three rows of 18 in blocks of 16.
+std::vector<float> gathered(const Message& table, int64_t bits, const std::optional<Message>& zero_points) {
+  OnnxBuilder b(21);
+  b.import_opset("com.microsoft", 1).input("i", kInt64, {2}).initializer(table);
+  b.constant<float>("s", kFloat, {3, 2}, {0.5f, 0.25f, 1, 2, 4, 8});
+  Names inputs = {"w", "i", "s"};
+  if (zero_points) {
+    b.initializer(*zero_points);
+    inputs.push_back("z");
+  }
+  b.node("GatherBlockQuantized", inputs, {"y"},
+         {attr_int("gather_axis", 0), attr_int("quantize_axis", 1), attr_int("block_size", 16),
+          attr_int("bits", bits)},
+         "com.microsoft");
+  b.graph().message(12, Message().bytes(1, "y"));
+  ModelSession session(packed(b), QPLAN_ISA_AUTO, 1);
+  return values_of<float>(session.run({bytes_of(std::vector<int64_t>{2, -3})}).at(0));
+}
+
+// integer(row, i) less zero(row, block), times the scale.
+template <typename Integer, typename Zero>
+std::vector<float> rows_2_and_0(int64_t columns, const Integer& integer, const Zero& zero) {
+  const float scales[3][2] = {{0.5f, 0.25f}, {1, 2}, {4, 8}};
+  std::vector<float> rows;
+  for (const int64_t row : {2, 0}) {
+    for (int64_t i = 0; i < columns; ++i)
+      rows.push_back(static_cast<float>(integer(row, i) - zero(row, i / 16)) * scales[row][i / 16]);
+  }
+  return rows;
+}
+
+TEST(OnnxBlocks, RowsOfATableInBlocks) {
+  // Integers of 4 bits are packed two in a byte, 18 in a row.
+  std::string nibbles, bytes;
+  for (int64_t row = 0; row < 3; ++row) {
+    for (int64_t i = 0; i < 18; i += 2)
+      nibbles += static_cast<char>(integer_of(row, i) | integer_of(row, i + 1) << 4);
+    for (int64_t i = 0; i < 18; ++i) bytes += static_cast<char>(integer_of(row, i) * 9);
+  }
+  const auto eight = [](int64_t, int64_t) { return 8; };
+  const auto signed_integer = [](int64_t row, int64_t i) {
+    return integer_of(row, i) < 8 ? integer_of(row, i) : integer_of(row, i) - 16;
+  };
+  EXPECT_EQ(gathered(tensor_header("w", kUint8, {3, 9}).bytes(9, nibbles), 4, {}),
+            rows_2_and_0(18, integer_of, eight));
+  EXPECT_EQ(gathered(tensor_header("w", kUint4, {3, 18}).bytes(9, nibbles), 4, {}),
+            rows_2_and_0(18, integer_of, [](int64_t, int64_t) { return 0; }));
+  EXPECT_EQ(gathered(tensor_header("w", kInt4, {3, 18}).bytes(9, nibbles), 4, {}),
+            rows_2_and_0(18, signed_integer, [](int64_t, int64_t) { return 0; }));
+  // Zero points 1, 2; 3, 4; 5, 6.
+  const auto counted = [](int64_t row, int64_t block) { return static_cast<int32_t>(2 * row + block + 1); };
+  EXPECT_EQ(gathered(tensor_header("w", kUint8, {3, 9}).bytes(9, nibbles), 4,
+                     tensor<uint8_t>("z", kUint8, {3, 1}, {0x21, 0x43, 0x65})),
+            rows_2_and_0(18, integer_of, counted));
+  EXPECT_EQ(gathered(tensor_header("w", kUint8, {3, 18}).bytes(9, bytes), 8, {}),
+            rows_2_and_0(
+                18, [](int64_t row, int64_t i) { return integer_of(row, i) * 9; },
+                [](int64_t, int64_t) { return 128; }));
+  EXPECT_EQ(gathered(tensor_header("w", kUint8, {3, 18}).bytes(9, bytes), 8,
+                     tensor<uint8_t>("z", kUint8, {3, 2}, {1, 2, 3, 4, 5, 6})),
+            rows_2_and_0(
+                18, [](int64_t row, int64_t i) { return integer_of(row, i) * 9; }, counted));
 }
 
 }  // namespace

@@ -160,6 +160,35 @@ TEST(OnnxIndex, ScatteredRows) {
                 {elements, floats({2}, {70, 80})}});
 }
 
+// Updates of one place are combined in their order.
+TEST(OnnxIndex, ScatteredRowsThatAreCombined) {
+  const auto expect = [](const std::string& reduction, const Longs& rows, const Longs& elements) {
+    const Message how = attr_string("reduction", reduction);
+    const Message places = longs({3, 1}, {1, -1, 1});
+    expect_moved({{"ScatterND", {how}, {}, 18},
+                  {3, 2},
+                  {places, longs({3, 2}, {7, -2, 3, 3, 2, 5})},
+                  rows,
+                  {places, floats({3, 2}, {7, -2, 3, 3, 2, 5})}});
+    const Message at = longs({2, 2}, {0, 0, 2, 0});
+    expect_moved({{"ScatterElements", {how}, {}, 18},
+                  {3, 2},
+                  {at, longs({2, 2}, {7, -2, 3, 5})},
+                  elements,
+                  {at, floats({2, 2}, {7, -2, 3, 5})}});
+  };
+  expect("add", {0, 1, 11, 6, 7, 8}, {7, 4, 2, 3, 7, 5});
+  expect("mul", {0, 1, 28, -30, 12, 15}, {0, -10, 2, 3, 12, 5});
+  expect("max", {0, 1, 7, 5, 4, 5}, {7, 5, 2, 3, 4, 5});
+  expect("min", {0, 1, 2, -2, 3, 3}, {0, -2, 2, 3, 3, 5});
+  OnnxBuilder b(18);
+  b.input("x", kFloat, {3}).input("u", kFloat, {1}).constant<int64_t>("i", kInt64, {1, 1}, {0});
+  b.node("ScatterND", {"x", "i", "u"}, {"y"}, {attr_string("reduction", "mean")});
+  EXPECT_EQ(refusal(b.output("y", kFloat, {3})),
+            kInvalid +
+                "node 0 ScatterND 'y': attribute 'reduction' is 'mean', expected none, add, mul, max or min");
+}
+
 // As a text encoder takes the row of its last word: positions that the network computes.
 TEST(OnnxIndex, RowsThatTheNetworkNames) {
   OnnxBuilder b(17);

@@ -96,8 +96,8 @@ inline const std::vector<Row>& rows() {
        {kDense, kFloatDense}},
       {"matrix product of activations",
        "BATCH_MATMUL",
-       "MatMul QLinearMatMul Einsum com.microsoft.FusedMatMul com.microsoft.Attention "
-       "com.microsoft.QAttention com.microsoft.MultiHeadAttention",
+       "MatMul QLinearMatMul Einsum Attention com.microsoft.FusedMatMul com.microsoft.Attention "
+       "com.microsoft.QAttention com.microsoft.MultiHeadAttention com.microsoft.GroupQueryAttention",
        "aten::bmm aten::matmul aten::scaled_dot_product_attention",
        "qnn.batch_matmul nn.batch_matmul",
        {"|%0 = nn.batch_matmul(%x, %x, transpose_b=True);\n%0",
@@ -117,7 +117,7 @@ inline const std::vector<Row>& rows() {
        {QPLAN_QNN_BINARY("qnn.subtract"), QPLAN_BINARY("subtract")}},
       {"multiplication",
        "MUL SQUARE",
-       "Mul com.microsoft.QLinearMul",
+       "Mul RotaryEmbedding com.microsoft.QLinearMul com.microsoft.RotaryEmbedding",
        "aten::mul aten::mul_ quantized::mul quantized::mul_relu quantized::mul_scalar "
        "quantized::mul_scalar_relu",
        "qnn.mul multiply",
@@ -349,7 +349,8 @@ inline const std::vector<Row>& rows() {
       {"slices and positions",
        "STRIDED_SLICE SLICE REVERSE_V2 GATHER TILE BROADCAST_TO MIRROR_PAD RESIZE_NEAREST_NEIGHBOR "
        "DYNAMIC_UPDATE_SLICE",
-       "Slice Gather GatherElements GatherND ScatterND ScatterElements Scatter Tile Expand",
+       "Slice Gather GatherElements GatherND ScatterND ScatterElements Scatter Tile Expand "
+       "com.microsoft.GatherBlockQuantized",
        "aten::slice aten::narrow aten::select aten::upsample_nearest2d aten::embedding aten::expand "
        "aten::expand_as aten::repeat aten::flip",
        "strided_slice take",

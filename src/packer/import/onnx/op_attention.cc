@@ -1,119 +1,119 @@
 // com.microsoft: attention and the embeddings before it, as ONNX Runtime's optimiser fuses them in
 // transformers, by the arithmetic that its documentation defines them with.
-#include <cmath>
 #include <limits>
 
-#include "src/packer/import/onnx/op_context.h"
+#include "src/packer/import/onnx/attention.h"
 #include "src/packer/ir/cat.h"
 
 namespace qplan::onnx {
 namespace {
 
-// Data of [batch, length, features], features being those of all heads.
-const ir::Shape& sequence_shape(const OpContext& op, const Value& value, const char* what) {
-  const ir::Shape& shape = op.shape(value);
-  if (shape.size() != 3) throw Unsupported{cat(what, " of rank ", shape.size(), ", expected 3")};
-  return shape;
-}
-
-// What all heads of an attention have in common.
-struct Heads {
+// What the attributes of com.microsoft's attention say of all heads.
+struct HeadAttributes {
   int64_t count;
-  bool is_unidirectional;
-  float scale;   // of products of queries and keys; 0: 1 / sqrt(features of a head)
+  bool is_causal;
+  float scale;
   float masked;  // what is added where a mask is 0
 };
-Heads heads_of(const OpContext& op) {
-  const Heads heads = {.count = op.attr_int("num_heads", 0),
-                       .is_unidirectional = op.attr_int("unidirectional", 0) != 0,
-                       .scale = op.attr_float("scale", 0),
-                       .masked = op.attr_float("mask_filter_value", -10000)};
-  if (heads.count < 1) invalid(cat("attribute 'num_heads' is ", heads.count));
+HeadAttributes head_attributes(const OpContext& op) {
+  const HeadAttributes heads = {.count = op.attr_int("num_heads", 0),
+                                .is_causal = op.attr_int("unidirectional", 0) != 0,
+                                .scale = op.attr_float("scale", 0),
+                                .masked = op.attr_float("mask_filter_value", -10000)};
+  if (heads.count < 1 || heads.count > kMaxPositions) invalid(cat("attribute 'num_heads' is ", heads.count));
+  refuse_unless_zero(op, "past_present_share_buffer",
+                     "export without it: the present is the past and what follows");
+  refuse_unless_zero(op, "do_rotary", "export with RotaryEmbedding nodes before the attention");
   return heads;
 }
 
-// [batch, length, heads * features] as [batch, heads, length, features].
-Value split_heads(const OpContext& op, const Value& value, int64_t heads, const char* what) {
-  const ir::Shape shape = sequence_shape(op, value, what);
-  if (shape[2] % heads != 0)
-    invalid(cat("attribute 'num_heads' is ", heads, ", but ", what, " are ", op.type(value)));
-  const Value split = op.reshape(value, {shape[0], shape[1], heads, shape[2] / heads});
-  return op.emit("transpose", {split}, {{"axes", ir::Ints{0, 2, 1, 3}}});
-}
-
-Value number(float value) { return ir::make_scalar(value); }
-
-// 0 where the condition holds, `masked` elsewhere.
-Value addend_where(const OpContext& op, const Value& condition, float masked) {
-  return op.emit("where", {condition, number(0), number(masked)});
-}
-
-// The positions 0 to before `count` in this shape, as float32.
-Value positions_in(const OpContext& op, int64_t count, const ir::Shape& shape) {
-  const ir::Ints list = list_of(op, count);
-  std::vector<float> positions;
-  for (size_t i = 0; i < list.size(); ++i) positions.push_back(static_cast<float>(i));
-  return ir::make_constant(ir::kFloat32, shape, positions);
-}
-
-Value as_real(const OpContext& op, const Value& value) {
-  return op.emit("cast", {value}, {{"dtype", std::string("float32")}});
-}
-
 // The addend of [batch, 1, queries or 1, keys] that the mask at input i stands for: of 0 and 1 for each key,
-// for each pair, or the length of each sequence.
+// for each pair; or the length of each sequence, and then perhaps how many words it begins without.
 Value mask_addend(const OpContext& op, size_t i, const ir::Shape& products, float masked) {
   const ir::Shape shape = op.shape(op.input(i));
   const int64_t batch = products[0], queries = products[2], keys = products[3];
   const Value mask = as_real(op, op.input(i));
   if (shape == ir::Shape{batch, keys} || shape == ir::Shape{batch, queries, keys}) {
     const Value all = op.reshape(mask, {batch, 1, shape.size() == 2 ? 1 : queries, keys});
-    return addend_where(op, op.emit("less", {number(0), all}), masked);
+    return addend_where(op, op.emit("less", {ir::make_scalar(0.0f), all}), masked);
   }
-  if (shape == ir::Shape{batch}) {
-    const Value positions = positions_in(op, keys, {1, 1, 1, keys});
-    return addend_where(op, op.emit("less", {positions, op.reshape(mask, {batch, 1, 1, 1})}), masked);
-  }
-  throw Unsupported{cat("a mask that is ", op.type(op.input(i)))};
+  if (shape != ir::Shape{batch} && shape != ir::Shape{2 * batch})
+    throw Unsupported{cat("a mask that is ", op.type(op.input(i)), "; expected one value for each of ", keys,
+                          " keys, for each pair of a query and a key, or the end of each sequence")};
+  const Value positions = positions_in(op, keys, {1, 1, 1, keys});
+  const auto of_sequences = [&](int64_t first) {
+    const Value part = shape[0] == batch
+                           ? mask
+                           : op.emit("strided_slice", {mask},
+                                     {{"begin", ir::Ints{first}}, {"end", ir::Ints{first + batch}}});
+    return op.reshape(part, {batch, 1, 1, 1});
+  };
+  const Value before_end = op.emit("less", {positions, of_sequences(0)});
+  const Value addend = addend_where(op, before_end, masked);
+  if (shape[0] == batch) return addend;
+  const Value after_start = op.emit("less_equal", {of_sequences(batch), positions});
+  return op.emit("where", {after_start, addend, ir::make_scalar(masked)});
 }
 
-// What keeps queries from later keys.
-Value causal_addend(const OpContext& op, int64_t queries, int64_t keys) {
-  op.graph().charge(static_cast<uint64_t>(queries) * static_cast<uint64_t>(keys) * sizeof(float));
-  std::vector<float> addend;
-  for (int64_t q = 0; q < queries; ++q) {
-    for (int64_t k = 0; k < keys; ++k) addend.push_back(k <= q ? 0 : std::numeric_limits<float>::lowest());
+// What keeps queries from later keys, [1, 1, queries, keys]. The last query sees all of them.
+Value earlier_keys(const OpContext& op, int64_t past, int64_t queries, int64_t keys) {
+  const ir::Ints list = list_of(op, queries);
+  std::vector<float> last;
+  for (int64_t i = 0; i < std::ssize(list); ++i) last.push_back(static_cast<float>(past + i));
+  last.back() = static_cast<float>(keys - 1);
+  return up_to(op, ir::make_constant(ir::kFloat32, {1, 1, queries, 1}, last), keys);
+}
+
+// Which inputs these are; kNoInput where the operator has none.
+struct AttentionInputs {
+  size_t mask, bias;
+};
+
+// The attention of heads; `past` positions of the keys and values are older than the queries.
+void define_attention(const OpContext& op, const HeadAttributes& heads, const AttentionInputs& at,
+                      int64_t past, const Value& q, const Value& k, const Value& v) {
+  const ir::Shape &queries = op.shape(q), &keys = op.shape(k);
+  if (queries.size() != 4 || keys.size() != 4)
+    invalid(cat("queries are ", op.type(q), ", keys ", op.type(k)));
+  const ir::Shape shape = {queries[0], queries[1], queries[2], keys[2]};
+  Scoring scoring = {.scale = heads.scale};
+  std::optional<Value> mask;
+  if (op.has_input(at.mask)) mask = mask_addend(op, at.mask, shape, heads.masked);
+  if (heads.is_causal && shape[2] > 1) {
+    // In the place of the mask's number, and not beside it: a query that sees no key weighs earlier keys
+    // alone.
+    mask = op.emit("where", {earlier_keys(op, past, shape[2], shape[3]), mask.value_or(ir::make_scalar(0.0f)),
+                             ir::make_scalar(std::numeric_limits<float>::lowest())});
   }
-  return ir::make_constant(ir::kFloat32, {1, 1, queries, keys}, addend);
+  if (mask) scoring.addends.push_back(*mask);
+  if (op.has_input(at.bias)) scoring.addends.push_back(op.input(at.bias));
+  op.define(0, joined_heads(op, attended(op, scoring, q, k, v).values));
 }
 
-// softmax(scale * Q K^T + mask + bias) V. mask, bias: the inputs that have them.
-Value attention(const OpContext& op, const Heads& heads, const Value& query, const Value& key,
-                const Value& value, size_t mask, size_t bias) {
-  const Value q = split_heads(op, query, heads.count, "queries"),
-              k = split_heads(op, key, heads.count, "keys"),
-              v = split_heads(op, value, heads.count, "values");
-  const auto features = static_cast<float>(op.shape(q)[3]);
-  const float scale = heads.scale != 0 ? heads.scale : 1 / std::sqrt(features);
-  Value products = op.emit("nn.batch_matmul", {q, k}, {{"transpose_b", true}});
-  products = op.emit("multiply", {products, number(scale)});
-  const ir::Shape shape = op.shape(products);
-  if (heads.is_unidirectional) products = op.emit("add", {products, causal_addend(op, shape[2], shape[3])});
-  if (op.has_input(mask)) products = op.emit("add", {products, mask_addend(op, mask, shape, heads.masked)});
-  if (op.has_input(bias)) products = op.emit("add", {products, op.input(bias)});
-  if (op.shape(products) != shape)
-    invalid(cat("the bias of the attention is ", op.type(op.input(bias)), " for ", to_text(shape)));
-  const Value weights = op.emit("nn.softmax", {products}, {{"axis", int64_t{3}}});
-  const Value all =
-      op.emit("transpose", {op.emit("nn.batch_matmul", {weights, v})}, {{"axes", ir::Ints{0, 2, 1, 3}}});
-  const ir::Shape& out = op.shape(all);
-  return op.reshape(all, {out[0], out[1], out[2] * out[3]});
+// Element i of the first axis, without it.
+Value element(const OpContext& op, const Value& data, int64_t i) {
+  const ir::Shape shape = op.shape(data);
+  const Value row = op.emit("strided_slice", {data}, {{"begin", ir::Ints{i}}, {"end", ir::Ints{i + 1}}});
+  return op.reshape(row, {shape.begin() + 1, shape.end()});
 }
 
-// The attention of data with queries, keys and values side by side.
-void attention_of_packed(const OpContext& op, const Value& packed, size_t mask, size_t bias) {
-  const Heads heads = heads_of(op);
-  const int64_t features = sequence_shape(op, packed, "data")[2];
+// Keys or values with those of the past before them, which is the half of one tensor.
+Value after_half(const OpContext& op, size_t past, int64_t half, const Value& now) {
+  const ir::Shape of_past = op.shape(op.input(past)), shape = op.shape(now);
+  if (of_past.size() != 5 || of_past[0] != 2 || of_past[1] != shape[0] || of_past[2] != shape[1] ||
+      of_past[4] != shape[3])
+    invalid(
+        cat("the past is ", op.type(op.input(past)), ", but the keys or values after it are ", op.type(now)));
+  return op.emit("concatenate", {element(op, op.input(past), half), now}, {{"axis", int64_t{2}}});
+}
+
+// The attention of data with queries, keys and values side by side. The past and the present have keys and
+// values in one tensor: [2, batch, heads, positions, features].
+void attention_of_packed(const OpContext& op, const Value& packed, const AttentionInputs& at, size_t past) {
+  const HeadAttributes heads = head_attributes(op);
+  const ir::Shape shape = op.shape(packed);
+  if (shape.size() != 3) throw Unsupported{cat("data of rank ", shape.size(), ", expected 3")};
+  const int64_t features = shape[2];
   ir::Ints sizes = op.attr_ints("qkv_hidden_sizes").value_or(ir::Ints{});
   if (sizes.empty()) sizes = {features / 3, features / 3, features / 3};
   if (sizes.size() != 3 || sizes[0] < 1 || sizes[1] != sizes[0] || sizes[2] < 1 || sizes[0] > features ||
@@ -122,54 +122,108 @@ void attention_of_packed(const OpContext& op, const Value& packed, size_t mask, 
   const std::vector<Value> parts =
       op.emit_many("split", {packed},
                    {{"indices_or_sections", ir::Ints{sizes[0], sizes[0] + sizes[1]}}, {"axis", int64_t{2}}});
-  op.define(0, attention(op, heads, parts[0], parts[1], parts[2], mask, bias));
+  const Value q = as_heads(op, parts[0], heads.count, "queries");
+  Value k = as_heads(op, parts[1], heads.count, "keys"), v = as_heads(op, parts[2], heads.count, "values");
+  const int64_t now = op.shape(k)[2];
+  if (op.has_input(past) && op.type(op.input(past)).num_elements() > 0) {
+    k = after_half(op, past, 0, k);
+    v = after_half(op, past, 1, v);
+  }
+  if (op.has_output(1)) {
+    ir::Shape one = op.shape(k);
+    if (op.shape(v) != one) throw Unsupported{"a present of keys and values of different extents"};
+    one.insert(one.begin(), 1);
+    op.define(1, op.emit("concatenate", {op.reshape(k, one), op.reshape(v, one)}, {{"axis", int64_t{0}}}));
+  }
+  define_attention(op, heads, at, op.shape(k)[2] - now, q, k, v);
 }
 
-void refuse_input(const OpContext& op, size_t i, const char* what) {
-  if (op.has_input(i)) throw Unsupported{cat("input '", what, "'")};
+void refuse_input(const OpContext& op, size_t i, const char* what, const char* what_to_do) {
+  if (op.has_input(i)) throw Unsupported{cat("input ", in_quotes(what), "; ", what_to_do)};
 }
+constexpr char kConcatenated[] = "export without a buffer that past and present share";
 
 }  // namespace
 
 // Data, weights, bias, mask, past, bias of the attention, length of the past.
 void import_attention(const OpContext& op) {
-  op.expect_counts(2, 7);
-  refuse_input(op, 4, "past");
-  refuse_input(op, 6, "past_sequence_length");
+  op.expect_counts(2, 7, 2);
+  refuse_input(op, 6, "past_sequence_length", kConcatenated);
   const Value product = matrix_product(op, op.input(0), op.input(1));
-  attention_of_packed(op, with_addend(op, product, 2), 3, 5);
+  attention_of_packed(op, with_addend(op, product, 2), {.mask = 3, .bias = 5}, 4);
 }
 
 // Data, weights, bias, their scales, mask, their zero points, past.
 void import_qattention(const OpContext& op) {
-  op.expect_counts(5, 9);
-  refuse_input(op, 8, "past");
+  op.expect_counts(5, 9, 2);
   const Value product = integer_product_to_float(
       op, {.scale = 3, .weights_scale = 4, .zero_point = 6, .weights_zero_point = 7, .bias = 2});
-  attention_of_packed(op, product, 5, kNoInput);
+  attention_of_packed(op, product, {.mask = 5, .bias = kNoInput}, 8);
 }
 
-// Query, key, value, bias of all three, mask of keys, bias of the attention, past.
-void import_multi_head_attention(const OpContext& op) {
-  op.expect_counts(1, 10);
-  for (size_t i = 1; i < 3; ++i) {
-    if (!op.has_input(i)) throw Unsupported{"queries, keys and values in one tensor"};
-  }
-  for (size_t i = 6; i < 10; ++i) refuse_input(op, i, "past");
-  Value parts[3];
+// MultiHeadAttention has queries, keys and values in three tensors, in two or in one.
+namespace {
+
+// Data [batch, positions, heads, count, features] as `count` times [batch, positions, heads * features].
+std::vector<Value> unpacked(const OpContext& op, size_t i, int64_t count) {
+  const ir::Shape shape = op.shape(op.input(i));
+  if (shape.size() != 5 || shape[3] != count)
+    throw Unsupported{cat("input ", i, " that is ", op.type(op.input(i)), " and ",
+                          count == 3 ? "no keys" : "no values", "; expected [batch, positions, heads, ",
+                          count, ", features]")};
+  std::vector<Value> parts =
+      op.emit_many("split", {op.input(i)}, {{"indices_or_sections", count}, {"axis", int64_t{3}}});
+  for (Value& part : parts) part = op.reshape(part, {shape[0], shape[1], shape[2] * shape[4]});
+  return parts;
+}
+
+std::vector<Value> three_parts(const OpContext& op) {
+  if (op.has_input(2)) return {op.input(0), op.input(1), op.input(2)};
+  if (!op.has_input(1)) return unpacked(op, 0, 3);
+  std::vector<Value> parts = unpacked(op, 1, 2);
+  parts.insert(parts.begin(), op.input(0));
+  return parts;
+}
+
+// The parts of a bias of all three, added to those that are no heads yet.
+void add_biases(const OpContext& op, int64_t heads, std::vector<Value>* parts) {
+  if (!op.has_input(3)) return;
   ir::Ints ends;
+  for (const Value& part : *parts) {
+    const ir::Shape& shape = op.shape(part);
+    if (shape.size() != 3 && shape.size() != 4)
+      throw Unsupported{cat("data of rank ", shape.size(), ", expected 3 or 4")};
+    const int64_t features = shape.size() == 4 ? shape[3] * heads : shape[2];
+    ends.push_back((ends.empty() ? 0 : ends.back()) + features);
+  }
+  if (op.shape(op.input(3)) != ir::Shape{ends[2]})
+    invalid(cat("the bias is ", op.type(op.input(3)), ", expected ", ends[2], " values"));
+  const std::vector<Value> biases = op.emit_many(
+      "split", {op.input(3)}, {{"indices_or_sections", ir::Ints{ends[0], ends[1]}}, {"axis", int64_t{0}}});
   for (size_t i = 0; i < 3; ++i) {
-    parts[i] = op.input(i);
-    ends.push_back((i == 0 ? 0 : ends[i - 1]) + sequence_shape(op, parts[i], "data")[2]);
+    if (op.shape((*parts)[i]).size() == 3) (*parts)[i] = op.emit("add", {(*parts)[i], biases[i]});
   }
-  if (op.has_input(3)) {
-    if (op.shape(op.input(3)) != ir::Shape{ends[2]})
-      invalid(cat("the bias is ", op.type(op.input(3)), ", expected ", ends[2], " values"));
-    const std::vector<Value> biases = op.emit_many(
-        "split", {op.input(3)}, {{"indices_or_sections", ir::Ints{ends[0], ends[1]}}, {"axis", int64_t{0}}});
-    for (size_t i = 0; i < 3; ++i) parts[i] = op.emit("add", {parts[i], biases[i]});
-  }
-  op.define(0, attention(op, heads_of(op), parts[0], parts[1], parts[2], 4, 5));
+}
+
+}  // namespace
+
+// Query, key, value, bias of all three, mask of keys, bias of the attention, past keys, past values, length
+// of the past, how beams follow one another. Keys and values of rank 4 are those of another sequence.
+void import_multi_head_attention(const OpContext& op) {
+  op.expect_counts(1, 10, 3);
+  refuse_input(op, 8, "past_sequence_length", kConcatenated);
+  refuse_input(op, 9, "cache_indirection", "choose beams outside of the network");
+  const HeadAttributes heads = head_attributes(op);
+  std::vector<Value> parts = three_parts(op);
+  add_biases(op, heads.count, &parts);
+  const Value q = as_heads(op, parts[0], heads.count, "queries");
+  Value k = as_heads(op, parts[1], heads.count, "keys"), v = as_heads(op, parts[2], heads.count, "values");
+  const int64_t now = op.shape(k)[2];
+  k = after_past(op, 6, k);
+  v = after_past(op, 7, v);
+  op.define(1, k);
+  op.define(2, v);
+  define_attention(op, heads, {.mask = 4, .bias = 5}, op.shape(k)[2] - now, q, k, v);
 }
 
 // Ids of words and segments, tables of words, positions and segments, scale and bias of the normalisation,
@@ -179,7 +233,7 @@ void import_embed_layer_normalization(const OpContext& op) {
   const ir::Shape ids = op.shape(op.input(0));
   if (ids.size() != 2) invalid(cat("the ids are ", op.type(op.input(0)), ", expected rank 2"));
   const auto rows = [&](size_t table, size_t i) {
-    return op.emit("take", {op.input(table), op.input(i)}, {{"axis", int64_t{0}}});
+    return rows_of_table(op, op.input(table), op.input(i), 0);
   };
   Value sum = rows(2, 0);
   if (op.has_input(8)) {

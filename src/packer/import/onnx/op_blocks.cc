@@ -1,5 +1,6 @@
 // Constants that are quantised in blocks, with a scale for each block of elements along an axis:
-// DequantizeLinear with block_size, and ONNX Runtime's MatMulNBits. The plan has them as float32.
+// DequantizeLinear with block_size, and ONNX Runtime's MatMulNBits and GatherBlockQuantized. The plan has
+// them as float32.
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
@@ -18,6 +19,11 @@ int32_t integer_at(const ir::Constant& constant, size_t i) {
   return constant.type().dtype == ir::kInt8 ? static_cast<int8_t>(byte) : byte;
 }
 
+// Element i of a row of packed integers.
+int32_t packed_at(std::span<const uint8_t> row, size_t i, int64_t bits) {
+  return bits == 8 ? row[i] : row[i / 2] >> (i % 2 * 4) & 15;
+}
+
 int64_t num_blocks(int64_t extent, int64_t block) { return (extent - 1) / block + 1; }
 
 ir::ConstantRef with_8_bits(const OpContext& op, size_t i, const char* what) {
@@ -31,40 +37,103 @@ ir::ConstantRef with_8_bits(const OpContext& op, size_t i, const char* what) {
 }  // namespace
 
 // (data - zero point) * scale, in float32.
-Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t block) {
-  if (block < 1) invalid(cat("attribute 'block_size' is ", block, ", expected at least 1"));
-  if (!op.input(0).is_constant()) throw Unsupported{"quantisation in blocks of data that is not constant"};
-  const ir::ConstantRef data = with_8_bits(op, 0, "data"), scale = op.constant(1, "scales");
-  const ir::Shape& shape = data->type().shape;
-  const auto axis = static_cast<size_t>(OpContext::axis_of(axis_attr, shape.size()));
-  if (data->type().num_elements() == 0) throw Unsupported{"a tensor without elements"};
+namespace {
+
+struct Blocks {
+  ir::ConstantRef data;  // an integer of 8 bits for each element
+  ir::ConstantRef scale;
+  ir::ConstantRef zero_point;  // or null: `zero`
+  int32_t zero = 0;
+  size_t axis = 0;
+  int64_t block = 1;
+};
+
+Value reals_of(const OpContext& op, const Blocks& b) {
+  if (b.block < 1) invalid(cat("attribute 'block_size' is ", b.block, ", expected at least 1"));
+  const ir::Shape& shape = b.data->type().shape;
+  if (b.data->type().num_elements() == 0) throw Unsupported{"a tensor without elements"};
   ir::Shape blocks = shape;
-  blocks[axis] = num_blocks(shape[axis], block);
-  if (scale->type().shape != blocks)
-    invalid(cat("the scales are ", scale->type(), ", expected shape ", to_text(blocks), " for data ",
-                to_text(shape), " in blocks of ", block, " along axis ", axis));
-  if (scale->type().dtype != ir::kFloat32) throw Unsupported{ir::to_string(scale->type().dtype) + " scales"};
-  ir::ConstantRef zero_point;
-  if (op.has_input(2)) {
-    zero_point = with_8_bits(op, 2, "zero points");
-    if (zero_point->type() != ir::TensorType{data->type().dtype, blocks})
-      invalid(cat("the zero points are ", zero_point->type(), ", expected ", data->type().dtype, " ",
-                  to_text(blocks)));
-  }
+  blocks[b.axis] = num_blocks(shape[b.axis], b.block);
+  if (b.scale->type().shape != blocks)
+    invalid(cat("the scales are ", b.scale->type(), ", expected shape ", to_text(blocks), " for data ",
+                to_text(shape), " in blocks of ", b.block, " along axis ", b.axis));
+  if (b.scale->type().dtype != ir::kFloat32)
+    throw Unsupported{ir::to_string(b.scale->type().dtype) + " scales"};
+  if (b.zero_point != nullptr && b.zero_point->type() != ir::TensorType{b.data->type().dtype, blocks})
+    invalid(cat("the zero points are ", b.zero_point->type(), ", expected ", b.data->type().dtype, " ",
+                to_text(blocks)));
   warn_of_floats(op);
   int64_t inner = 1;
-  for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
-  const auto count = static_cast<size_t>(data->type().num_elements());
+  for (size_t i = b.axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  const auto count = static_cast<size_t>(b.data->type().num_elements());
   op.graph().charge(count * sizeof(float));
   std::vector<float> reals(count);
   for (size_t i = 0; i < count; ++i) {
     const auto at = static_cast<int64_t>(i), row = at / inner;
-    const int64_t in_axis = row % shape[axis], outer = row / shape[axis];
-    const auto of = static_cast<size_t>((outer * blocks[axis] + in_axis / block) * inner + at % inner);
-    const int32_t zero = zero_point == nullptr ? 0 : integer_at(*zero_point, of);
-    reals[i] = static_cast<float>(integer_at(*data, i) - zero) * scale->as<float>()[of];
+    const int64_t in_axis = row % shape[b.axis], outer = row / shape[b.axis];
+    const auto of = static_cast<size_t>((outer * blocks[b.axis] + in_axis / b.block) * inner + at % inner);
+    const int32_t zero = b.zero_point == nullptr ? b.zero : integer_at(*b.zero_point, of);
+    reals[i] = static_cast<float>(integer_at(*b.data, i) - zero) * b.scale->as<float>()[of];
   }
   return ir::make_constant(ir::kFloat32, shape, reals);
+}
+
+}  // namespace
+
+Value dequantized_in_blocks(const OpContext& op, int64_t axis_attr, int64_t block) {
+  if (!op.input(0).is_constant()) throw Unsupported{"quantisation in blocks of data that is not constant"};
+  Blocks b{.data = with_8_bits(op, 0, "data"), .scale = op.constant(1, "scales"), .zero_point = nullptr};
+  b.axis = static_cast<size_t>(OpContext::axis_of(axis_attr, b.data->type().shape.size()));
+  b.block = block;
+  if (op.has_input(2)) b.zero_point = with_8_bits(op, 2, "zero points");
+  return reals_of(op, b);
+}
+
+// GatherBlockQuantized: a table that is quantised in blocks, and which of its rows are taken.
+namespace {
+
+// Bytes of two integers along the last axis as one byte each, `extent` of them.
+ir::ConstantRef unpacked_last(const OpContext& op, const ir::ConstantRef& packed, int64_t extent) {
+  ir::Shape shape = packed->type().shape;
+  if (shape.empty() || shape.back() != (extent + 1) / 2)
+    invalid(cat("packed integers are ", packed->type(), ", expected ", (extent + 1) / 2, " bytes in a row"));
+  if (packed->type().num_elements() == 0) throw Unsupported{"a tensor without elements"};
+  const auto row = static_cast<size_t>(shape.back()), of_row = static_cast<size_t>(extent);
+  shape.back() = extent;
+  const auto bytes = packed->bytes();
+  const size_t count = bytes.size() / row * of_row;
+  op.graph().charge(count);
+  std::vector<uint8_t> integers(count);
+  for (size_t i = 0; i < count; ++i)
+    integers[i] = static_cast<uint8_t>(packed_at(bytes.subspan(i / of_row * row, row), i % of_row, 4));
+  return ir::make_constant(ir::kUint8, shape, integers);
+}
+
+}  // namespace
+
+// Data, indices, scales, zero points.
+void import_gather_block_quantized(const OpContext& op) {
+  op.expect_counts(3, 4);
+  const int64_t bits = op.attr_int("bits", 4);
+  if (bits != 4 && bits != 8) throw Unsupported{cat(bits, " bits, expected 4 or 8")};
+  const bool is_uint8 = op.type(op.input(0)).dtype == ir::kUint8;
+  Blocks b{.data = with_8_bits(op, 0, "data"), .scale = op.constant(2, "scales"), .zero_point = nullptr};
+  const size_t rank = b.data->type().shape.size();
+  b.axis = static_cast<size_t>(OpContext::axis_of(op.attr_int("quantize_axis", 1), rank));
+  b.block = op.attr_int("block_size", 128);
+  if (op.has_input(3)) b.zero_point = with_8_bits(op, 3, "zero points");
+  if (is_uint8) {
+    b.zero = 1 << (bits - 1);
+    if (bits == 4) {
+      if (b.axis + 1 != rank)
+        invalid(cat("attribute 'quantize_axis' is ", b.axis, ", expected the last axis, ", rank - 1));
+      b.data = unpacked_last(op, b.data, 2 * b.data->type().shape.back());
+      if (b.zero_point != nullptr && !b.scale->type().shape.empty())
+        b.zero_point = unpacked_last(op, b.zero_point, b.scale->type().shape.back());
+    }
+  }
+  const int64_t axis = OpContext::axis_of(op.attr_int("gather_axis", 0), rank);
+  op.define(0, rows_of_table(op, reals_of(op, b), op.input(1), axis));
 }
 
 // MatMulNBits: weights [n, k], row by row in blocks of k, each block a whole number of bytes with the first
@@ -86,11 +155,6 @@ int64_t attr_extent(const OpContext& op, const char* name) {
 void check_size(const char* what, const ir::TensorType& type, ir::DType dtype, size_t expected) {
   if (type.dtype != dtype || static_cast<size_t>(type.num_elements()) != expected)
     invalid(cat("the ", what, " are ", type, ", expected ", expected, " of ", dtype));
-}
-
-// Element i of a row of packed integers.
-int32_t packed_at(std::span<const uint8_t> row, size_t i, int64_t bits) {
-  return bits == 8 ? row[i] : row[i / 2] >> (i % 2 * 4) & 15;
 }
 
 // The blocks must follow one another.

@@ -307,6 +307,8 @@ bool depends_on_constants(const OpContext& op, const Value& value);
 
 // The elements at `positions` of the axis; the value itself where these are all of them in their order.
 Value taken(const OpContext& op, const Value& data, size_t axis, const ir::Ints& positions);
+// The parts of the axis that integers name, constant or not: Gather.
+Value rows_of_table(const OpContext& op, const Value& table, const Value& indices, int64_t axis);
 // Positions are lists of numbers. No network has an axis of so many.
 inline constexpr int64_t kMaxPositions = int64_t{1} << 24;
 // The product of the two, the positions that a window reads along an axis. Unsupported beyond kMaxPositions.

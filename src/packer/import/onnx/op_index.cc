@@ -1,6 +1,8 @@
 // Operators on positions that are known on import: elements gathered and scattered by constant indices, the
 // triangle of a matrix, one-hot codes.
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
@@ -119,27 +121,85 @@ void import_gather_nd(const OpContext& op) {
   op.define(0, rows_at(op, data, num_elements(shape, 0, batch + named), rows, result));
 }
 
-// The data with rows of the updates in the places of some of its own; of two for one place the last counts.
+// The data with rows of the updates in the places of some of its own, or combined with these.
 namespace {
 
+struct Rows {
+  Value data, updates;  // [rows, row], [places, row]
+  int64_t row;
+};
+
+// The last one of two updates for one place counts.
+Value replaced(const OpContext& op, const Rows& of, const ir::Ints& places) {
+  const int64_t rows = op.shape(of.data)[0];
+  ir::Ints positions = list_of(op, rows);
+  for (int64_t i = 0; i < rows; ++i) positions[static_cast<size_t>(i)] = i;
+  for (size_t i = 0; i < places.size(); ++i)
+    positions[static_cast<size_t>(places[i])] = rows + static_cast<int64_t>(i);
+  return taken(op, op.emit("concatenate", {of.data, of.updates}, {{"axis", int64_t{0}}}), 0, positions);
+}
+
+// How a reduction combines the data with an update, and with what for rows without one: with a number, or,
+// where there is none, with the row itself.
+struct Reduction {
+  std::string_view name;
+  std::string_view combine;
+  std::optional<double> neutral;
+};
+constexpr Reduction kReductions[] = {
+    {"add", "add", -0.0}, {"mul", "multiply", 1}, {"max", "maximum", {}}, {"min", "minimum", {}}};
+
+// Updates of one place are combined one after another, as they come: the first of each place in a first
+// tensor, the second ones in another.
+Value reduced(const OpContext& op, const Reduction& reduction, Rows of, const ir::Ints& places) {
+  constexpr size_t kMaxRounds = 64;
+  const int64_t rows = op.shape(of.data)[0];
+  std::vector<ir::Ints> rounds;  // for each row the number of its update, or -1
+  ir::Ints count = list_of(op, rows);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto place = static_cast<size_t>(places[i]), round = static_cast<size_t>(count[place]++);
+    if (round >= kMaxRounds)
+      throw Unsupported{cat("more than ", kMaxRounds, " updates of one place and attribute 'reduction'")};
+    if (round >= rounds.size()) {
+      rounds.push_back(list_of(op, rows));
+      std::ranges::fill(rounds[round], -1);
+    }
+    rounds[round][place] = static_cast<int64_t>(i);
+  }
+  Value neutral;
+  if (reduction.neutral) {
+    const Value one = op.reshape(scalar_of(*reduction.neutral, op.type(of.data).dtype), {1, 1});
+    neutral = op.emit("take", {one, make_vector(ir::kInt64, list_of(op, of.row))}, {{"axis", int64_t{1}}});
+  }
+  const auto updates = static_cast<int64_t>(places.size());
+  for (ir::Ints& round : rounds) {
+    for (int64_t i = 0; i < rows; ++i) {
+      int64_t& from = round[static_cast<size_t>(i)];
+      if (from < 0) from = updates + (reduction.neutral ? 0 : i);
+    }
+    const Value rest = reduction.neutral ? neutral : of.data;
+    const Value all = op.emit("concatenate", {of.updates, rest}, {{"axis", int64_t{0}}});
+    of.data = op.emit(reduction.combine, {of.data, taken(op, all, 0, round)});
+  }
+  return of.data;
+}
+
 void scatter(const OpContext& op, const ir::Ints& places, int64_t rows) {
-  if (op.attr_string("reduction", "none") != "none") throw Unsupported{"attribute 'reduction'"};
+  const std::string how = op.attr_string("reduction", "none");
   const Value &data = op.input(0), &updates = op.input(2);
   if (op.type(data).dtype != op.type(updates).dtype)
     invalid(cat("the data is ", op.type(data), ", the updates ", op.type(updates)));
+  const auto* reduction = std::ranges::find(kReductions, how, &Reduction::name);
+  if (how != "none" && reduction == std::end(kReductions))
+    invalid(cat("attribute 'reduction' is ", in_quotes(how), ", expected none, add, mul, max or min"));
   if (places.empty()) return op.define(0, data);
   const ir::Shape shape = op.shape(data);
   const int64_t row = op.type(data).num_elements() / rows, added = static_cast<int64_t>(places.size());
   if (op.type(updates).num_elements() != added * row)
     invalid(cat("the updates are ", op.type(updates), ", expected ", added * row, " elements"));
-  ir::Ints positions = list_of(op, rows);
-  for (int64_t i = 0; i < rows; ++i) positions[static_cast<size_t>(i)] = i;
-  for (int64_t i = 0; i < added; ++i)
-    positions[static_cast<size_t>(places[static_cast<size_t>(i)])] = rows + i;
-  const Value both =
-      op.emit("concatenate", {op.reshape(data, {rows, row}), op.reshape(updates, {added, row})},
-              {{"axis", int64_t{0}}});
-  op.define(0, op.reshape(taken(op, both, 0, positions), shape));
+  const Rows of = {op.reshape(data, {rows, row}), op.reshape(updates, {added, row}), row};
+  op.define(
+      0, op.reshape(how == "none" ? replaced(op, of, places) : reduced(op, *reduction, of, places), shape));
 }
 
 }  // namespace

@@ -152,14 +152,18 @@ void import_slice(const OpContext& op) {
   op.define(0, ir::make_constant(op.type(data).dtype, shape, std::vector<uint8_t>()));
 }
 
+// Kernels read indices of int32, which name every element of an axis.
+Value rows_of_table(const OpContext& op, const Value& table, const Value& indices, int64_t axis) {
+  const bool is_wide = !indices.is_constant() && op.type(indices).dtype == ir::kInt64;
+  return op.emit("take",
+                 {table, is_wide ? op.emit("cast", {indices}, {{"dtype", std::string("int32")}}) : indices},
+                 {{"axis", axis}});
+}
+
 void import_gather(const OpContext& op) {
   op.expect_counts(2, 2);
   const int64_t axis = OpContext::axis_of(op.attr_int("axis", 0), op.shape(op.input(0)).size());
-  // Kernels read indices of int32, which name every element of an axis.
-  const bool is_wide = !op.input(1).is_constant() && op.type(op.input(1)).dtype == ir::kInt64;
-  const Value indices =
-      is_wide ? op.emit("cast", {op.input(1)}, {{"dtype", std::string("int32")}}) : op.input(1);
-  op.define(0, op.emit("take", {op.input(0), indices}, {{"axis", axis}}));
+  op.define(0, rows_of_table(op, op.input(0), op.input(1), axis));
 }
 
 void import_tile(const OpContext& op) {
