@@ -171,7 +171,9 @@ class Model:
         graph += b"".join(field(5, tensor(name, array)) for name, array in self.constants.items())
         graph += b"".join(field(11, value_info(*entry)) for entry in self.inputs)
         graph += b"".join(field(12, value_info(*entry)) for entry in self.outputs)
-        return field(1, 8) + field(8, field(2, opset)) + field(7, graph)
+        domains = {op.rpartition(".")[0] for op, *_ in self.nodes} - {""}
+        opsets = field(2, opset), *(field(1, domain) + field(2, 1) for domain in sorted(domains))
+        return field(1, 8) + b"".join(field(8, entry) for entry in opsets) + field(7, graph)
 
     def run(self, **inputs):
         values = {**{name: array for name, array in self.constants.items()}, **inputs}
