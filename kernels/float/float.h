@@ -199,17 +199,6 @@ QPLAN_FLOAT_MEAN_VARIANTS
 QPLAN_FLOAT_SOFTMAX_VARIANTS
 #undef QPLAN_VARIANT
 
-// The offset of element number `index`, counted along axes of these extents and strides.
-static inline uint64_t float_mean_offset(uint64_t index, uint32_t rank, const uint64_t* extents,
-                                         const uint64_t* strides) {
-  uint64_t offset = 0;
-  for (uint32_t axis = rank; axis-- > 0;) {
-    offset += index % extents[axis] * strides[axis];
-    index /= extents[axis];
-  }
-  return offset;
-}
-
 // float_conv2d: convolutions, depthwise convolutions and fully connected layers (a window of one pixel) on
 // float32:
 //

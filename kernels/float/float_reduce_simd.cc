@@ -1,6 +1,7 @@
 // float_pool2d and float_mean by vectors of elements side by side that are reduced alike, so that each lane
 // is one chain; float_softmax by vectors along its axis, but for the sum, or of neighbouring lines.
 #include "kernels/float/float.h"
+#include "kernels/numeric/axes.h"
 #include "kernels/simd/float_functions.h"
 #include "kernels/simd/simd.h"
 
@@ -76,7 +77,7 @@ inline void float_reductions(const FloatMeanArgs& args, const float* first, floa
   const uint64_t run = args.reduced_extents[last], step = args.reduced_strides[last];
   for (uint64_t i = 0; i < args.num_reduced; i += run) {
     const float* from =
-        first + float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
+        first + strided_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
     for (uint64_t k = 0; k < run; ++k, from += step) {
       for (uint32_t v = 0; v + 1 < kVectors; ++v)
         sums[v] = reduced<kReduction>(sums[v], load_reals(from + v * kLanes));
@@ -99,7 +100,7 @@ inline void float_reduction_items(const FloatMeanArgs& args, uint32_t begin, uin
   for (uint64_t at = range.begin; at < range.end;) {
     const uint64_t to_end = side - at % side, rest = range.end - at < to_end ? range.end - at : to_end;
     const float* first =
-        args.input + float_mean_offset(at, args.kept_rank, args.kept_extents, args.kept_strides);
+        args.input + strided_offset(at, args.kept_rank, args.kept_extents, args.kept_strides);
     if (rest >= kVectors * kLanes) {
       float_reductions<kReduction, kVectors>(args, first, args.output + at, kLanes);
       at += kVectors * kLanes;

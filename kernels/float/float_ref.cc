@@ -1,6 +1,7 @@
 // The formulas of float.h as they stand there.
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/float/float.h"
+#include "kernels/numeric/axes.h"
 #include "kernels/numeric/float_functions.h"
 
 namespace qplan {
@@ -159,12 +160,9 @@ void run(const FloatMeanArgs& args, uint32_t begin, uint32_t end, void*) {
   const ElementRange range = chunk_range(args.num_outputs, begin, end);
   for (uint64_t output = range.begin; output < range.end; ++output) {
     const float* first =
-        args.input + float_mean_offset(output, args.kept_rank, args.kept_extents, args.kept_strides);
+        args.input + strided_offset(output, args.kept_rank, args.kept_extents, args.kept_strides);
     float value = first_value(args.reduction, first[0]);
-    for (uint64_t i = 0; i < args.num_reduced; ++i) {
-      const uint64_t at = float_mean_offset(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
-      value = reduced(args.reduction, value, first[at]);
-    }
+    for_each_reduced(args, first, [&](float element) { value = reduced(args.reduction, value, element); });
     const bool is_mean = args.reduction == FloatReduction::kMean;
     args.output[output] = is_mean ? value / static_cast<float>(args.num_reduced) : value;
   }

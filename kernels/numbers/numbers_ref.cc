@@ -5,6 +5,7 @@
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/numbers/numbers.h"
+#include "kernels/numeric/axes.h"
 #include "kernels/numeric/requantize.h"
 
 namespace qplan {
@@ -14,10 +15,15 @@ namespace {
 
 // The divisor -1 is a case of its own: the smallest integer has no negative.
 template <typename T>
-T floor_div(T a, T b) {
+T div(T a, T b) {
   if (b == 0) return 0;
-  if (b == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
-  const T quotient = a / b;
+  return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
+}
+
+template <typename T>
+T floor_div(T a, T b) {
+  const T quotient = div(a, b);
+  if (b == 0 || b == -1) return quotient;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
@@ -46,6 +52,8 @@ T combined(IntBinary op, T a, T b) {
       return floor_div(a, b);
     case IntBinary::kFloorMod:
       return floor_mod(a, b);
+    case IntBinary::kDiv:
+      return div(a, b);
   }
   return 0;
 }
@@ -67,6 +75,61 @@ void run(const IntBinaryArgs& args, uint32_t begin, uint32_t end, void*) {
 }
 
 }  // namespace int_binary_ref
+
+namespace int_reduce_ref {
+namespace {
+
+// In 64 bits, whose low ones are those of a sum or product modulo 2^32.
+template <typename T>
+int64_t reduced(const IntReduceArgs& args, const T* first) {
+  const bool is_extremum =
+      args.reduction == IntReduction::kMaximum || args.reduction == IntReduction::kMinimum;
+  int64_t value = is_extremum ? *first : args.reduction == IntReduction::kProduct ? 1 : 0;
+  for_each_reduced(args, first, [&](int64_t element) {
+    switch (args.reduction) {
+      case IntReduction::kMean:
+      case IntReduction::kSum:
+        value = static_cast<int64_t>(static_cast<uint64_t>(value) + static_cast<uint64_t>(element));
+        break;
+      case IntReduction::kMaximum:
+        value = value < element ? element : value;
+        break;
+      case IntReduction::kMinimum:
+        value = element < value ? element : value;
+        break;
+      case IntReduction::kProduct:
+        value = static_cast<int64_t>(static_cast<uint64_t>(value) * static_cast<uint64_t>(element));
+        break;
+    }
+  });
+  return args.reduction == IntReduction::kMean ? value / static_cast<int64_t>(args.num_reduced) : value;
+}
+
+template <typename T>
+void run_typed(const IntReduceArgs& args, const ElementRange& range) {
+  for (uint64_t at = range.begin; at < range.end; ++at) {
+    const uint64_t offset = strided_offset(at, args.kept_rank, args.kept_extents, args.kept_strides);
+    static_cast<T*>(args.output)[at] =
+        static_cast<T>(reduced(args, static_cast<const T*>(args.input) + offset));
+  }
+}
+
+}  // namespace
+
+Refusal accepts(const IntReduceArgs&) { return Refusal::kNone; }
+size_t scratch_bytes(const IntReduceArgs&) { return 0; }
+uint32_t work_items(const IntReduceArgs& args) { return num_chunks(args.num_outputs); }
+
+void run(const IntReduceArgs& args, uint32_t begin, uint32_t end, void*) {
+  const ElementRange range = chunk_range(args.num_outputs, begin, end);
+  if (args.dtype == Dtype::kS64) {
+    run_typed<int64_t>(args, range);
+  } else {
+    run_typed<int32_t>(args, range);
+  }
+}
+
+}  // namespace int_reduce_ref
 
 namespace cast_ref {
 namespace {

@@ -1,5 +1,6 @@
 // The formulas of reduction.h as they stand there.
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/numeric/axes.h"
 #include "kernels/numeric/fixed_point.h"
 #include "kernels/numeric/requantize.h"
 #include "kernels/reduction/reduction.h"
@@ -12,28 +13,6 @@ namespace {
 // Outputs of a work item; more where a work item's number would not fit.
 uint64_t block_outputs(const MeanArgs& args) {
   return args.num_outputs < uint64_t{1} << 32 ? uint64_t{32} : uint64_t{1} << 20;
-}
-
-// The offset of element `index` in the order of the axes.
-uint64_t offset_of(uint64_t index, uint32_t rank, const uint64_t* extents, const uint64_t* strides) {
-  uint64_t offset = 0;
-  for (uint32_t axis = rank; axis-- > 0;) {
-    offset += index % extents[axis] * strides[axis];
-    index /= extents[axis];
-  }
-  return offset;
-}
-
-// visit(element) for the elements that become one, in the order of the tensor.
-template <typename T, typename Visit>
-void for_each_reduced(const MeanArgs& args, const T* input, const Visit& visit) {
-  const bool one = args.reduced_rank == 0;
-  const uint64_t run = one ? 1 : args.reduced_extents[args.reduced_rank - 1];
-  const uint64_t stride = one ? 0 : args.reduced_strides[args.reduced_rank - 1];
-  for (uint64_t i = 0; i < args.num_reduced; i += run) {
-    const T* at = input + offset_of(i, args.reduced_rank, args.reduced_extents, args.reduced_strides);
-    for (uint64_t k = 0; k < run; ++k) visit(at[k * stride]);
-  }
 }
 
 template <typename T>
@@ -81,7 +60,7 @@ void run_typed(const MeanArgs& args, uint64_t begin, uint64_t end) {
   const T* input = static_cast<const T*>(args.input);
   T* output = static_cast<T*>(args.output);
   for (uint64_t at = begin; at < end; ++at) {
-    const uint64_t offset = offset_of(at, args.kept_rank, args.kept_extents, args.kept_strides);
+    const uint64_t offset = strided_offset(at, args.kept_rank, args.kept_extents, args.kept_strides);
     const T* first = input + offset;
     switch (args.reduction) {
       case Reduction::kMean:

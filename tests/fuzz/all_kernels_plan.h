@@ -400,6 +400,13 @@ class AllKernelsPlan : private StepsPlan {
         },
         0, 32);
     step(k_cast, {quotient}, {1}, copy_params(0), kFloat, 32);
+    step(
+        k_int_reduce, {quotient}, {},
+        [](Builder& b) {
+          return done(format::KernelParams_FloatReduceParams,
+                      format::CreateFloatReduceParams(b, 1, 0, false, format::FloatReduction_MEAN));
+        },
+        0, 32);
     const uint32_t is_less = step(
         k_compare, {row, spec_.add_constant({24}, random_bytes(24))}, {1, 24},
         [](Builder& b) {

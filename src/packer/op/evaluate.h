@@ -35,7 +35,8 @@ double unary_function(const ir::Node& node, double x);
 
 // OpDef::evaluate of the operators.
 Results evaluate_unary(const ir::Node& node, Operands operands);
-Results evaluate_binary(const ir::Node& node, Operands operands);  // arithmetic and comparisons
+Results evaluate_binary(const ir::Node& node, Operands operands);     // arithmetic and comparisons
+Results evaluate_reduction(const ir::Node& node, Operands operands);  // mean, sum, prod, max, min
 Results evaluate_where(const ir::Node& node, Operands operands);
 Results evaluate_clip(const ir::Node& node, Operands operands);
 Results evaluate_cast(const ir::Node& node, Operands operands);

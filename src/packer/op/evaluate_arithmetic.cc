@@ -198,6 +198,56 @@ Results evaluate_binary(const ir::Node& node, Operands operands) {
   return {std::move(to).finish()};
 }
 
+// In the order of the elements and in the arithmetic of the kernels: floats in their dtype, integers in
+// int64.
+Results evaluate_reduction(const ir::Node& node, Operands operands) {
+  const ir::TensorType type = result_types(node, operands)[0];
+  const ir::Shape& shape = operands[0]->type().shape;
+  const ir::Ints axes = normalized_axes(attr_ints(node, "axis"), shape.size());
+  const std::string& name = node.op->name;
+  const Binary binary = name == "max"    ? Binary::kMaximum
+                        : name == "min"  ? Binary::kMinimum
+                        : name == "prod" ? Binary::kMultiply
+                                         : Binary::kAdd;
+  const bool is_extremum = name == "max" || name == "min";
+  ir::Shape strides(shape.size());  // of the result, 0 along the axes that it lacks
+  int64_t num_results = 1;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (std::ranges::binary_search(axes, static_cast<int64_t>(axis))) continue;
+    strides[axis] = num_results;
+    num_results *= shape[axis];
+  }
+  const Elements from(*operands[0]);
+  Elements to(type);
+  with_type(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, int64_t>;
+    const int64_t num_elements = operands[0]->type().num_elements();
+    std::vector<Sum> results(static_cast<size_t>(num_results), binary == Binary::kMultiply ? Sum{1} : Sum{0});
+    std::vector<bool> is_begun(results.size(), !is_extremum);
+    ir::Shape index(shape.size());
+    int64_t place = 0;
+    for (int64_t i = 0; i < num_elements; ++i) {
+      const auto at = static_cast<size_t>(place);
+      const auto x = static_cast<Sum>(load<T>(from.at(i)));
+      results[at] = is_begun[at] ? arithmetic<Sum>(node, binary, results[at], x) : x;
+      is_begun[at] = true;
+      for (size_t axis = shape.size(); axis-- > 0;) {
+        place += strides[axis];
+        if (++index[axis] < shape[axis]) break;
+        place -= strides[axis] * shape[axis];
+        index[axis] = 0;
+      }
+    }
+    for (int64_t i = 0; i < num_results; ++i) {
+      Sum value = results[static_cast<size_t>(i)];
+      if (name == "mean") value /= static_cast<Sum>(num_elements / num_results);
+      store<T>(to.at(i), static_cast<T>(value));
+    }
+  });
+  return {std::move(to).finish()};
+}
+
 Results evaluate_unary(const ir::Node& node, Operands operands) {
   const ir::TensorType type = result_types(node, operands)[0];
   const Elements from(*operands[0]);

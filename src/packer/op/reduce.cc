@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/packer/op/attributes.h"
+#include "src/packer/op/evaluate.h"
 #include "src/packer/op/infer.h"
 
 namespace qplan::op {
@@ -85,14 +86,14 @@ std::vector<ir::TensorType> infer_qnn_mean(const InferInput& input) {
 }
 
 std::vector<ir::TensorType> infer_mean(const InferInput& input) {
-  check_dtype(input, 0, {ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt32, ir::kInt64, ir::kFloat32});
   const ir::TensorType& data = input.type(0);
   const ir::Ints axes = normalized_axes(attr_ints(input.node, "axis"), data.shape.size());
   return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
 }
 
 std::vector<ir::TensorType> infer_extremum(const InferInput& input) {
-  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32, ir::kFloat32});
+  check_dtype(input, 0, {ir::kInt8, ir::kUint8, ir::kInt16, ir::kInt32, ir::kInt64, ir::kFloat32, ir::kBool});
   const ir::TensorType& data = input.type(0);
   const ir::Ints axes = normalized_axes(attr_ints(input.node, "axis"), data.shape.size());
   return {{data.dtype, reduced(data.shape, axes, attr_bool(input.node, "keepdims"))}};
@@ -225,7 +226,8 @@ OpDef reduced_extremum(std::string name) {
           .keeps_dtype = true,
           .follows_layout = true,
           .relay_attrs = {{"exclude", {"False", "0"}}},
-          .infer = infer_extremum};
+          .infer = infer_extremum,
+          .evaluate = evaluate_reduction};
 }
 
 }  // namespace
@@ -242,7 +244,8 @@ OpDef list::mean() {
           .follows_layout = true,
           .quantized_form = "qnn.mean",
           .relay_attrs = {{"exclude", {"False", "0"}}},
-          .infer = infer_mean};
+          .infer = infer_mean,
+          .evaluate = evaluate_reduction};
 }
 
 OpDef list::sum() {

@@ -69,6 +69,28 @@ bool make_broadcast(const StepView& step, Broadcast* broadcast) {
                         extents_of(step, step.outputs()->Get(0)), broadcast);
 }
 
+bool check_axes(const StepCheck& check, uint32_t axes, const Shape& input) {
+  if (axes != 0 && axes >> input.rank == 0) return true;
+  return check.fail() << "axes " << axes << " names no axis or one beyond the input's rank " << input.rank;
+}
+
+bool check_reduced(const StepCheck& check, const StepView& step, uint32_t dtypes) {
+  Shape input, output;
+  if (!check.arity(1, 1) || !check.params(format::KernelParams_FloatReduceParams) ||
+      !check.input(0, "input", dtypes, kAnyRank, &input) ||
+      !check.output(0, "output", dtype_bit(step.input(0).dtype), kAnyRank, &output)) {
+    return false;
+  }
+  const auto& params = check.params_as<format::FloatReduceParams>();
+  if (params.reduction() > format::FloatReduction_MAX) {
+    return check.fail(QPLAN_KERNEL_MISSING) << "reduction " << static_cast<uint32_t>(params.reduction())
+                                            << " is unknown to this runtime; update it";
+  }
+  if (!check_axes(check, params.axes(), input)) return false;
+  if (is_reduced_shape(input, params.axes(), output)) return true;
+  return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << params.axes();
+}
+
 bool binary_in_place(const StepView& step, uint32_t output, uint32_t input) {
   const uint32_t to = step.outputs()->Get(output), from = step.inputs()->Get(input);
   return have_same_shape(step, to, from) && dtype_bytes(step.dtype(to)) == dtype_bytes(step.dtype(from));

@@ -38,6 +38,11 @@ inline bool is_reduced_shape(const Shape& input, uint32_t axes, const Shape& out
   return at == output.rank;
 }
 
+// Whether a step of float_mean or int_reduce on these dtypes is sound.
+bool check_reduced(const StepCheck& check, const StepView& step, uint32_t dtypes);
+// Whether a set of axes names some of the input's, and none beyond them.
+bool check_axes(const StepCheck& check, uint32_t axes, const Shape& input);
+
 // Appends an axis inside those that are there.
 inline void append_axis(uint64_t extent, uint64_t stride, uint32_t* rank, uint64_t* extents,
                         uint64_t* strides) {

@@ -176,32 +176,9 @@ uint64_t pool_work(const FloatPool2dArgs& args) {
 
 // ---- float_mean ----
 
-bool check_axes(const StepCheck& check, uint32_t axes, const Shape& input) {
-  if (axes != 0 && axes >> input.rank == 0) return true;
-  return check.fail() << "axes " << axes << " names no axis or one beyond the input's rank " << input.rank;
-}
-
-bool check_mean(const StepCheck& check) {
-  Shape input, output;
-  if (!check.arity(1, 1) || !check.params(format::KernelParams_FloatReduceParams) ||
-      !check.input(0, "input", kF32, kAnyRank, &input) ||
-      !check.output(0, "output", kF32, kAnyRank, &output)) {
-    return false;
-  }
-  const auto& params = check.params_as<format::FloatReduceParams>();
-  const uint32_t axes = params.axes();
-  if (params.reduction() > format::FloatReduction_MAX) {
-    return check.fail(QPLAN_KERNEL_MISSING) << "reduction " << static_cast<uint32_t>(params.reduction())
-                                            << " is unknown to this runtime; update it";
-  }
-  if (!check_axes(check, axes, input)) return false;
-  if (is_reduced_shape(input, axes, output)) return true;
-  return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << axes;
-}
-
 qplan_status bind_mean(const StepView& step, bool checked, FloatMeanArgs& args, Error* error) {
   const StepCheck check(step, "float_mean", error);
-  if (checked && !check_mean(check)) return check.status();
+  if (checked && !check_reduced(check, step, kF32)) return check.status();
   const auto& params = check.params_as<format::FloatReduceParams>();
   args.reduction = static_cast<FloatReduction>(params.reduction());
   args.input = static_cast<const float*>(step.input_data(0));

@@ -1,4 +1,4 @@
-// Kernel argument binding of int_binary, cast and gather_nd.
+// Kernel argument binding of int_binary, int_reduce, cast and gather_nd.
 #include "kernels/numbers/numbers.h"
 
 #include "src/runtime/bind/broadcast.h"
@@ -8,15 +8,18 @@
 namespace qplan {
 namespace {
 
-static_assert(static_cast<int>(IntBinary::kFloorMod) == format::IntBinary_MAX, "the plan's numbers");
+static_assert(static_cast<int>(IntBinary::kDiv) == format::IntBinary_MAX &&
+                  static_cast<int>(IntReduction::kProduct) == format::FloatReduction_MAX,
+              "the plan's numbers");
 
 // ---- int_binary ----
 
 constexpr uint32_t kS32 = dtype_bit(Dtype::kS32);
+constexpr uint32_t kS32S64 = kS32 | dtype_bit(Dtype::kS64);
 
 bool check_binary(const StepCheck& check, const StepView& step) {
   if (!check.arity(2, 1) || !check.params(format::KernelParams_IntBinaryParams) ||
-      !check.input(0, "input 1", kS32 | dtype_bit(Dtype::kS64), kAnyRank, nullptr)) {
+      !check.input(0, "input 1", kS32S64, kAnyRank, nullptr)) {
     return false;
   }
   const uint32_t dtype = dtype_bit(step.input(0).dtype);
@@ -47,6 +50,24 @@ qplan_status bind_binary(const StepView& step, bool checked, IntBinaryArgs& args
 }
 
 uint64_t binary_work(const IntBinaryArgs& args) { return args.broadcast.elements; }
+
+// ---- int_reduce ----
+
+qplan_status bind_reduce(const StepView& step, bool checked, IntReduceArgs& args, Error* error) {
+  const StepCheck check(step, "int_reduce", error);
+  if (checked && !check_reduced(check, step, kS32S64)) return check.status();
+  const auto& params = check.params_as<format::FloatReduceParams>();
+  args.reduction = static_cast<IntReduction>(params.reduction());
+  args.dtype = step.input(0).dtype;
+  args.input = step.input_data(0);
+  args.output = step.output_data(0);
+  split_axes(shape_of(step.input(0)), params.axes(), args);
+  return QPLAN_OK;
+}
+
+uint64_t reduce_work(const IntReduceArgs& args) {
+  return saturating_product(args.num_outputs, args.num_reduced);
+}
 
 // ---- cast ----
 
@@ -136,6 +157,11 @@ constexpr KernelVariant kBinaryVariants[] = {
     QPLAN_INT_BINARY_VARIANTS
 #undef QPLAN_VARIANT
 };
+constexpr KernelVariant kIntReduceVariants[] = {
+#define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(IntReduceArgs, name, isa),
+    QPLAN_INT_REDUCE_VARIANTS
+#undef QPLAN_VARIANT
+};
 constexpr KernelVariant kCastVariants[] = {
 #define QPLAN_VARIANT(name, isa) QPLAN_VARIANT_ROW(CastArgs, name, isa),
     QPLAN_CAST_VARIANTS
@@ -153,6 +179,10 @@ constexpr KernelFamily kIntBinaryFamily =
     make_family<IntBinaryArgs, bind_binary, binary_in_place, binary_work>(kKernel_int_binary, "int_binary",
                                                                           kBinaryVariants);
 constexpr KernelFamily kIntBinaryFamilyReference = kIntBinaryFamily;
+constexpr KernelFamily kIntReduceFamily =
+    make_family<IntReduceArgs, bind_reduce, never_in_place, reduce_work>(kKernel_int_reduce, "int_reduce",
+                                                                         kIntReduceVariants);
+constexpr KernelFamily kIntReduceFamilyReference = kIntReduceFamily;
 constexpr KernelFamily kCastFamily =
     make_family<CastArgs, bind_cast, never_in_place, cast_work>(kKernel_cast, "cast", kCastVariants);
 constexpr KernelFamily kCastFamilyReference = kCastFamily;

@@ -23,10 +23,7 @@ bool check_reduction(const StepCheck& check, const StepView& step, Reduction red
       !check.contract_of_dtype(params.contract(), dtype)) {
     return false;
   }
-  if (params.axes() == 0 || params.axes() >> input.rank != 0) {
-    return check.fail() << "axes " << params.axes() << " names no axis or one beyond the input's rank "
-                        << input.rank;
-  }
+  if (!check_axes(check, params.axes(), input)) return false;
   if (!is_reduced_shape(input, params.axes(), output)) {
     return check.fail_output(0, "output") << "is not the input's shape reduced along axes " << params.axes();
   }

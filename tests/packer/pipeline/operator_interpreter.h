@@ -87,6 +87,7 @@ class OperatorInterpreter : public Interpreter {
       if (name == "minimum") return std::min(x, y);
       const int64_t quotient = b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
       if (name == "floor_divide") return wrapped(quotient, dtype);
+      if (name == "divide") return wrapped(b == 0 ? 0 : a / b, dtype);
       if (name == "floor_mod") return wrapped(b == 0 ? 0 : a - b * quotient, dtype);
       return wrapped(name == "add" ? a + b : name == "subtract" ? a - b : a * b, dtype);
     });
@@ -173,16 +174,21 @@ class OperatorInterpreter : public Interpreter {
   Tensor reduction(const ir::Node& node) const {
     const std::string& name = node.op->name;
     Tensor out = empty_result(node);
+    // Sums of a mean of integers do not wrap.
+    const auto rounded = [&](double v) {
+      if (out.dtype == ir::kFloat32) return f32(v);
+      return name == "mean" ? std::trunc(v) : wrapped(static_cast<int64_t>(v), out.dtype);
+    };
     size_t i = 0;
     for (const std::vector<double>& line : reduced_elements(node, node.attrs.get_ints("axis", {}))) {
       double v = name == "prod" ? 1.0 : name == "max" || name == "min" ? line[0] : 0.0;
       for (const double e : line) {
         if (name == "max") v = v < e ? e : v;
         if (name == "min") v = e < v ? e : v;
-        if (name == "sum" || name == "mean") v = f32(v + e);
-        if (name == "prod") v = f32(v * e);
+        if (name == "sum" || name == "mean") v = rounded(v + e);
+        if (name == "prod") v = rounded(v * e);
       }
-      out.v[i++] = name == "mean" ? f32(v / f32(static_cast<double>(line.size()))) : v;
+      out.v[i++] = name == "mean" ? rounded(v / f32(static_cast<double>(line.size()))) : v;
     }
     return out;
   }

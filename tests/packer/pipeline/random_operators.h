@@ -299,7 +299,10 @@ class RandomOperators : public RandomRecurrent {
       return add(
           call("cumsum", {a.id}, {{"axis", axis}, {"exclusive", chance(0.5)}, {"reverse", chance(0.5)}}), a);
     }
-    const std::string name = pick_name({"add", "subtract", "multiply", "floor_divide", "floor_mod"});
+    if (chance(0.25))
+      return add(call(pick_name({"max", "min", "sum", "prod", "mean"}), {a.id}, axes_of(a)), a);
+    const std::string name =
+        pick_name({"add", "subtract", "multiply", "divide", "floor_divide", "floor_mod"});
     const Value b = partner(a);
     add(chance(0.5) ? call(name, {a.id, b.id}) : call(name, {b.id, a.id}), a);
   }

@@ -439,7 +439,7 @@ TEST(IntegerStep, GathersAlongAnAxisAmongOthers) {
             (std::vector<int16_t>{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15}));
 }
 
-TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
+TEST(IntegerStep, ArithmeticOnInt32WrapsAndDivides) {
   const std::vector<int32_t> a = {7, -7, 7, -7, INT32_MIN, INT32_MAX, 5};
   const std::vector<int32_t> b = {2, 2, -2, -2, -1, 1, 0};
   const auto expect = [&](format::IntBinary op, const std::vector<int32_t>& expected) {
@@ -458,9 +458,10 @@ TEST(IntegerStep, ArithmeticOnInt32WrapsAndDividesDownwards) {
   expect(format::IntBinary_MINIMUM, {2, -7, -2, -7, INT32_MIN, 1, 0});
   expect(format::IntBinary_FLOOR_DIV, {3, -4, -4, 3, INT32_MIN, INT32_MAX, 0});
   expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0});
+  expect(format::IntBinary_DIV, {3, -3, -3, 3, INT32_MIN, INT32_MAX, 0});
 }
 
-TEST(IntegerStep, ArithmeticOnInt64WrapsAndDividesDownwards) {
+TEST(IntegerStep, ArithmeticOnInt64WrapsAndDivides) {
   const std::vector<int64_t> a = {7, -7, 7, -7, INT64_MIN, INT64_MAX, 5, int64_t{1} << 40};
   const std::vector<int64_t> b = {2, 2, -2, -2, -1, 1, 0, 3};
   const auto expect = [&](format::IntBinary op, const std::vector<int64_t>& expected) {
@@ -479,6 +480,7 @@ TEST(IntegerStep, ArithmeticOnInt64WrapsAndDividesDownwards) {
   expect(format::IntBinary_MINIMUM, {2, -7, -2, -7, INT64_MIN, 1, 0, 3});
   expect(format::IntBinary_FLOOR_DIV, {3, -4, -4, 3, INT64_MIN, INT64_MAX, 0, 366503875925});
   expect(format::IntBinary_FLOOR_MOD, {1, 1, -1, -1, 0, 0, 0, 1});
+  expect(format::IntBinary_DIV, {3, -3, -3, 3, INT64_MIN, INT64_MAX, 0, 366503875925});
 }
 
 TEST(IntegerStep, ArithmeticIsOfOneDtype) {
@@ -504,7 +506,7 @@ TEST(IntegerStep, OperationsThatTheRuntimeDoesNotKnowAreRefused) {
   ArgsStorage args;
   Error error;
   EXPECT_EQ(step.bind(kIntBinaryFamily, &args, &error), QPLAN_KERNEL_MISSING);
-  EXPECT_NE(std::string(error.text()).find("operation 99, expected at most 6"), std::string::npos)
+  EXPECT_NE(std::string(error.text()).find("operation 99, expected at most 7"), std::string::npos)
       << error.text();
 }
 

@@ -161,6 +161,9 @@ TEST(Work, OfReductionsCountsInputs) {
   IntBinaryArgs int_binary;
   int_binary.broadcast.elements = 83;
   EXPECT_EQ(kIntBinaryFamily.work(&int_binary), 83u);
+  IntReduceArgs int_reduce;
+  int_reduce.num_outputs = 6, int_reduce.num_reduced = 14;
+  EXPECT_EQ(kIntReduceFamily.work(&int_reduce), 84u);
   CastArgs cast;
   cast.elements = 84;
   EXPECT_EQ(kCastFamily.work(&cast), 84u);
@@ -289,6 +292,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "log_softmax",
                                   "div",
                                   "int_binary",
+                                  "int_reduce",
                                   "cast",
                                   "gather_nd",
                                   "custom",  // tests/runtime/custom_operator_test.cc

@@ -1,6 +1,6 @@
-// Operators on float32: families float_conv2d, float_pool2d, float_binary, float_unary, float_mean and
-// float_softmax, with the activation that follows where the family has a clamp; dynamic_quantize and
-// dynamic_dequantize around layers of 8-bit weights.
+// Operators on float32: families float_conv2d, float_pool2d, float_binary, float_unary and float_softmax,
+// with the activation that follows where the family has a clamp; dynamic_quantize and dynamic_dequantize
+// around layers of 8-bit weights.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -450,37 +450,6 @@ void lower_float_unary(Lowering& lowering, const NodeSequence& sequence) {
 
 // ---- axes ----
 
-struct ReductionOp {
-  const char* name;
-  format::FloatReduction reduction;
-};
-// operator list: what the kernel computes for each
-constexpr ReductionOp kReductionOps[] = {
-    {"mean", format::FloatReduction_MEAN},    {"sum", format::FloatReduction_SUM},
-    {"max", format::FloatReduction_MAXIMUM},  {"min", format::FloatReduction_MINIMUM},
-    {"prod", format::FloatReduction_PRODUCT},
-};
-
-const ReductionOp* reduction_op(const Lowering& lowering, uint32_t node) {
-  const auto* found = std::ranges::find_if(
-      kReductionOps, [&](const ReductionOp& o) { return is_float_op(lowering, node, o.name); });
-  return found == std::end(kReductionOps) ? nullptr : found;
-}
-
-NodeSequence match_float_mean(const Lowering& lowering, uint32_t node) {
-  return reduction_op(lowering, node) != nullptr ? NodeSequence{node} : NodeSequence{};
-}
-void lower_float_mean(Lowering& lowering, const NodeSequence& sequence) {
-  const ir::Node& node = lowering.node(sequence.front());
-  const size_t rank = lowering.type(node.operands[0]).shape.size();
-  FloatReduceParams params = {.reduction = reduction_op(lowering, sequence.front())->reduction};
-  for (const int64_t axis : op::normalized_axes(op::attr_ints(node, "axis"), rank))
-    params.axes |= uint32_t{1} << axis;
-  ProgramStep step = float_step(lowering, sequence, kKernel_float_mean, {lowering.tensor(node.operands[0])});
-  step.params = params;
-  lowering.add_step(std::move(step));
-}
-
 NodeSequence match_float_softmax(const Lowering& lowering, uint32_t node) {
   const bool found =
       is_float_op(lowering, node, "nn.softmax") || is_float_op(lowering, node, "nn.log_softmax");
@@ -586,7 +555,6 @@ std::vector<TableRow> float_rows() {
           {"float_bias", match_float_bias, constraints_of_float_bias(), lower_float_bias},
           {"float_batch_norm", match_float_norm, constraints_of_float_norm(), lower_float_norm},
           {"float_unary", match_float_unary, {}, lower_float_unary},
-          {"float_mean", match_float_mean, {}, lower_float_mean},
           {"float_softmax", match_float_softmax, {}, lower_float_softmax},
           {"float_batch_matmul", match_float_batch_matmul, {}, lower_float_batch_matmul},
           {"dynamic_quantize", match_dynamic_quantize, {}, lower_dynamic_quantize},

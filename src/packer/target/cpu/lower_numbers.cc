@@ -1,6 +1,7 @@
 // Operators on numbers that stand for themselves: arithmetic on int32 and int64 (family int_binary), cast,
 // comparisons (family compare), selection by conditions (family select) and by indices that the network
-// computes (family gather_nd), running sums, the largest elements of rows.
+// computes (family gather_nd), reductions (families int_reduce and float_mean), running sums, the largest
+// elements of rows.
 #include <algorithm>
 
 #include "src/packer/ir/cat.h"
@@ -23,13 +24,20 @@ constexpr IntegerOp kIntegerOps[] = {
     {"minimum", format::IntBinary_MINIMUM},
     {"floor_divide", format::IntBinary_FLOOR_DIV},
     {"floor_mod", format::IntBinary_FLOOR_MOD},
+    {"divide", format::IntBinary_DIV},
 };
+
+ir::DType operand_dtype(const Lowering& lowering, uint32_t node) {
+  return lowering.type(lowering.node(node).operands[0]).dtype;
+}
+bool is_of_integers(const Lowering& lowering, uint32_t node) {
+  const ir::DType dtype = operand_dtype(lowering, node);
+  return dtype == ir::kInt32 || dtype == ir::kInt64;
+}
 
 const IntegerOp* integer_op(const Lowering& lowering, uint32_t node) {
   const auto* found = std::ranges::find_if(kIntegerOps, [&](const IntegerOp& o) {
-    if (!lowering.is(node, o.name)) return false;
-    const ir::DType dtype = lowering.type(lowering.node(node).operands[0]).dtype;
-    return dtype == ir::kInt32 || dtype == ir::kInt64;
+    return lowering.is(node, o.name) && is_of_integers(lowering, node);
   });
   return found == std::end(kIntegerOps) ? nullptr : found;
 }
@@ -146,7 +154,47 @@ void lower_select(Lowering& lowering, const NodeSequence& sequence) {
   lowering.add_step(std::move(step));
 }
 
-// ---- along an axis ----
+// ---- along axes ----
+
+struct ReductionOp {
+  const char* name;
+  format::FloatReduction reduction;
+};
+// operator list: what the kernels compute for each
+constexpr ReductionOp kReductionOps[] = {
+    {"mean", format::FloatReduction_MEAN},    {"sum", format::FloatReduction_SUM},
+    {"max", format::FloatReduction_MAXIMUM},  {"min", format::FloatReduction_MINIMUM},
+    {"prod", format::FloatReduction_PRODUCT},
+};
+
+const ReductionOp* reduction_op(const Lowering& lowering, uint32_t node) {
+  const auto* found =
+      std::ranges::find_if(kReductionOps, [&](const ReductionOp& o) { return lowering.is(node, o.name); });
+  return found == std::end(kReductionOps) ? nullptr : found;
+}
+
+NodeSequence match_float_mean(const Lowering& lowering, uint32_t node) {
+  const bool found = reduction_op(lowering, node) != nullptr && operand_dtype(lowering, node) == ir::kFloat32;
+  return found ? NodeSequence{node} : NodeSequence{};
+}
+NodeSequence match_int_reduce(const Lowering& lowering, uint32_t node) {
+  const bool found = reduction_op(lowering, node) != nullptr && is_of_integers(lowering, node);
+  return found ? NodeSequence{node} : NodeSequence{};
+}
+void add_reduction(Lowering& lowering, uint32_t index, KernelId kernel) {
+  const ir::Node& node = lowering.node(index);
+  const size_t rank = lowering.type(node.operands[0]).shape.size();
+  FloatReduceParams params = {.reduction = reduction_op(lowering, index)->reduction};
+  for (const int64_t axis : op::normalized_axes(op::attr_ints(node, "axis"), rank))
+    params.axes |= uint32_t{1} << axis;
+  add_unary_step(lowering, kernel, node, params);
+}
+void lower_float_mean(Lowering& lowering, const NodeSequence& sequence) {
+  add_reduction(lowering, sequence.front(), kKernel_float_mean);
+}
+void lower_int_reduce(Lowering& lowering, const NodeSequence& sequence) {
+  add_reduction(lowering, sequence.front(), kKernel_int_reduce);
+}
 
 NodeSequence match_cumsum(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "cumsum") ? NodeSequence{node} : NodeSequence{};
@@ -183,6 +231,8 @@ std::vector<TableRow> number_rows() {
           {"gather_nd", match_gather_nd, constraints_of_gather_nd(), lower_gather_nd},
           {"compare", match_compare, {movable("cpu.compare.dtype", false)}, lower_compare},
           {"select", match_select, {movable("cpu.select.dtype", true)}, lower_select},
+          {"float_mean", match_float_mean, {}, lower_float_mean},
+          {"int_reduce", match_int_reduce, {}, lower_int_reduce},
           {"cumulative_sum", match_cumsum, {}, lower_cumsum},
           {"top_k", match_topk, {}, lower_topk}};
 }

@@ -166,9 +166,7 @@ NodeSequence match_max(const Lowering& lowering, uint32_t node) {
 NodeSequence match_min(const Lowering& lowering, uint32_t node) {
   return lowering.is(node, "min") ? NodeSequence{node} : NodeSequence{};
 }
-std::vector<Constraint> extremum_constraints(const std::string& prefix) {
-  return {operand_is_quantized(prefix, 0), few_elements(prefix)};
-}
+std::vector<Constraint> extremum_constraints(const std::string& prefix) { return {few_elements(prefix)}; }
 void lower_max(Lowering& lowering, const NodeSequence& sequence) {
   const ir::Node& node = lowering.node(sequence.front());
   add_unary_step(lowering, kKernel_reduce_max, node,
