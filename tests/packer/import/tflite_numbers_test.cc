@@ -259,6 +259,36 @@ TEST(TfliteIntegers, OfSixtyFourBitsToo) {
   EXPECT_EQ(combined(tflite::BuiltinOperator_FLOOR_MOD, a, c), (Longs{2, 2, 0}));
 }
 
+std::string reduction_text(bool known) {
+  TfliteBuilder b;
+  const int32_t x = known ? b.ints("c", {3, 4, 5})
+                          : b.tensor({.name = "x", .type = tflite::TensorType_INT32, .shape = {3}});
+  const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_INT32, .shape = {}});
+  b.op(tflite::BuiltinOperator_REDUCE_PROD, {x, b.ints("axes", {0})}, {y});
+  return import_body(b.finish(known ? std::vector<int32_t>{} : std::vector<int32_t>{x}, {y}));
+}
+
+TEST(TfliteIntegers, AReductionIsOneOperatorOrAConstant) {
+  EXPECT_NE(reduction_text(false).find("prod(%x, axis=[0])"), std::string::npos) << reduction_text(false);
+  EXPECT_EQ(reduction_text(true).find("prod"), std::string::npos) << reduction_text(true);
+  EXPECT_NE(reduction_text(true).find("60"), std::string::npos) << reduction_text(true);
+}
+
+TEST(TfliteBools, AnyAndAllAreOfRunTime) {
+  const auto reduced_bools = [](int32_t code, bool keeps) {
+    TfliteBuilder b;
+    const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_BOOL, .shape = {4, 2}});
+    std::vector<int32_t> shape = {4};
+    if (keeps) shape.push_back(1);
+    const int32_t y = b.tensor({.name = "y", .type = tflite::TensorType_BOOL, .shape = shape});
+    b.op(code, {x, b.ints("axes", {-1})}, {y}, tflite::BuiltinOptions_ReducerOptions,
+         tflite::CreateReducerOptions(b.fbb(), keeps).Union());
+    return run<uint8_t>(b.finish({x}, {y}), {{0, 0, 1, 0, 0, 1, 1, 1}});
+  };
+  EXPECT_EQ(reduced_bools(tflite::BuiltinOperator_REDUCE_ANY, false), (std::vector<uint8_t>{0, 1, 1, 1}));
+  EXPECT_EQ(reduced_bools(tflite::BuiltinOperator_REDUCE_ALL, true), (std::vector<uint8_t>{0, 0, 0, 1}));
+}
+
 TEST(TfliteIntegers, AreOfOneType) {
   TfliteBuilder b;
   const int32_t x = b.tensor({.name = "x", .type = tflite::TensorType_INT64, .shape = {3}});

@@ -177,7 +177,7 @@ inline const std::vector<Row>& rows() {
       {"running sum", "CUMSUM", "CumSum", "", "cumsum", {"|%0 = cumsum(%x, axis=3);\n%0"}},
       {"largest elements of rows", "TOPK_V2", "TopK", "", "topk", {"|%0 = topk(%x, k=3);\n(%0.0, %0.1)"}},
       {"largest, smallest element",
-       "REDUCE_MAX REDUCE_MIN",
+       "REDUCE_MAX REDUCE_MIN REDUCE_ANY REDUCE_ALL",
        "ReduceMax ReduceMin",
        "aten::amax aten::amin",
        "max min",

@@ -277,9 +277,6 @@ std::span<const ImportRow> other_float_rows();
 bool is_integer(const TensorInfo& tensor);
 // An operator of the IR on two inputs of one dtype; "divide" rounds towards zero.
 void import_integers(OpContext& op, const char* ir_op, tflite::ActivationFunctionType activation);
-// All elements along the axes that input 1 names, combined by ir_op in any order.
-void reduce_integers(OpContext& op, const char* ir_op);
-void import_integer_mean(OpContext& op);
 // 0 - x of the first input.
 ir::ValueId negated_integers(OpContext& op);
 
@@ -297,6 +294,8 @@ ir::Ints reduced_axes(OpContext& op, size_t rank);
 // The reduction of the first operand along these axes. Where the list is empty, TFLite
 // reduces each element on its own, as along an axis of extent 1.
 ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::ValueId> operands);
+// The output is that of numbers that stand for themselves.
+void reduce_numbers(OpContext& op, const char* ir_op);
 
 // An operator of the caller's (op_opaque.cc).
 void import_custom(OpContext& op, const qplan_custom_operator& custom_operator);

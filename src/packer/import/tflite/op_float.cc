@@ -354,10 +354,7 @@ void import_pool(OpContext& op, const char* ir_op) {
 void import_average_pool_2d(OpContext& op) { import_pool(op, "nn.avg_pool2d"); }
 void import_max_pool_2d(OpContext& op) { import_pool(op, "nn.max_pool2d"); }
 
-void import_mean(OpContext& op) {
-  op.expect_counts(2, 2, 1);
-  op.define(op.output(), emit_reduction(op, "mean", {op.value(op.input(0))}));
-}
+void import_mean(OpContext& op) { reduce_numbers(op, "mean"); }
 
 constexpr ImportRow kFloatRows[] = {
     {tflite::BuiltinOperator_ADD, "ADD", import_add},

@@ -63,14 +63,10 @@ void import_add_n(OpContext& op) {
 
 // ---- axes ----
 
-void import_reduction(OpContext& op, const char* ir_op) {
-  op.expect_counts(2, 2, 1);
-  op.define(op.output(), emit_reduction(op, ir_op, {op.value(op.input(0))}));
-}
-void import_sum(OpContext& op) { import_reduction(op, "sum"); }
-void import_max(OpContext& op) { import_reduction(op, "max"); }
-void import_min(OpContext& op) { import_reduction(op, "min"); }
-void import_prod(OpContext& op) { import_reduction(op, "prod"); }
+void import_sum(OpContext& op) { reduce_numbers(op, "sum"); }
+void import_max(OpContext& op) { reduce_numbers(op, "max"); }
+void import_min(OpContext& op) { reduce_numbers(op, "min"); }
+void import_prod(OpContext& op) { reduce_numbers(op, "prod"); }
 
 // x / max(sqrt(sum of squares), 1e-6) along the last axis.
 void import_l2_normalization(OpContext& op) {

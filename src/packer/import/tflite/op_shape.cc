@@ -237,22 +237,6 @@ constexpr IntegerBinary kIntegerBinaries[] = {
     {tflite::BuiltinOperator_LOGICAL_OR, [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }},
 };
 
-// From a neutral element on.
-struct IntegerReduction {
-  int32_t code;
-  int64_t neutral;
-  int64_t (*apply)(int64_t a, int64_t b);
-};
-constexpr IntegerReduction kIntegerReductions[] = {
-    {tflite::BuiltinOperator_REDUCE_PROD, 1,
-     [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) * u(b)); }},
-    {tflite::BuiltinOperator_SUM, 0, [](int64_t a, int64_t b) { return static_cast<int64_t>(u(a) + u(b)); }},
-    {tflite::BuiltinOperator_REDUCE_MAX, INT64_MIN, [](int64_t a, int64_t b) { return std::max(a, b); }},
-    {tflite::BuiltinOperator_REDUCE_MIN, INT64_MAX, [](int64_t a, int64_t b) { return std::min(a, b); }},
-    {tflite::BuiltinOperator_REDUCE_ALL, 1, [](int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; }},
-    {tflite::BuiltinOperator_REDUCE_ANY, 0, [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }},
-};
-
 bool is_integer(const std::optional<ir::DType>& dtype) {
   return dtype == ir::kInt32 || dtype == ir::kInt64 || dtype == ir::kBool;
 }
@@ -291,30 +275,6 @@ void fold_binary(OpContext& op, const IntegerBinary& binary) {
   define_integers(op, values, shape);
 }
 
-void fold_reduction(OpContext& op, const IntegerReduction& reduction) {
-  op.expect_counts(2, 2, 1);
-  const ir::ConstantRef data = op.known_contents(op.input(0));
-  op.charge(data->bytes().size());  // that are read
-  const ir::Shape& shape = data->type().shape;
-  const auto* options = op.optional_options<tflite::ReducerOptions>();
-  const bool keeps = options != nullptr && options->keep_dims();
-  std::vector<bool> reduced(shape.size());
-  for (const int64_t axis : op.constant_ints(op.input(1), "axes")) {
-    reduced[static_cast<size_t>(OpContext::axis_of(axis, shape.size()))] = true;
-  }
-  ir::Shape whole = shape, result;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (reduced[i]) whole[i] = 1;
-    if (!reduced[i] || keeps) result.push_back(whole[i]);
-  }
-  const std::vector<int64_t> x = integers_of(*data);
-  std::vector<int64_t> values(static_cast<size_t>(ir::TensorType{ir::kInt8, whole}.num_elements()),
-                              reduction.neutral);
-  const std::vector<size_t> to = op::broadcast_indices(whole, shape);
-  for (size_t i = 0; i < x.size(); ++i) values[to[i]] = reduction.apply(values[to[i]], x[i]);
-  define_integers(op, values, result);
-}
-
 void fold_cast(OpContext& op) {
   op.expect_counts(1, 1, 1);
   const ir::ConstantRef data = op.known_contents(op.input(0));
@@ -346,9 +306,6 @@ bool fold_integers(OpContext& op, int32_t builtin_code) {
   }
   for (const IntegerBinary& binary : kIntegerBinaries) {
     if (binary.code == builtin_code) return fold_binary(op, binary), true;
-  }
-  for (const IntegerReduction& reduction : kIntegerReductions) {
-    if (reduction.code == builtin_code) return fold_reduction(op, reduction), true;
   }
   if (builtin_code == tflite::BuiltinOperator_CAST) return fold_cast(op), true;
   // SELECT has rules of its own for the condition's rank: its row knows them.

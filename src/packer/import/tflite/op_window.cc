@@ -309,7 +309,7 @@ void import_max_pool_2d(OpContext& op) {
   op.define(op.output(), emit_activation(op, value, options.fused_activation_function(), pool.quantization));
 }
 
-// MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN; ARG_MAX, ARG_MIN.
+// MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL; ARG_MAX, ARG_MIN.
 
 ir::Ints reduced_axes(OpContext& op, size_t rank) {
   ir::Ints axes = op.constant_ints(op.input(1), "axes");
@@ -330,6 +330,11 @@ ir::ValueId emit_reduction(OpContext& op, const char* ir_op, std::vector<ir::Val
   const auto* options = op.optional_options<tflite::ReducerOptions>();
   return op.emit(ir_op, std::move(operands),
                  {{"axis", axes}, {"keepdims", options != nullptr && options->keep_dims()}});
+}
+
+void reduce_numbers(OpContext& op, const char* ir_op) {
+  op.expect_counts(2, 2, 1);
+  op.define(op.output(), emit_reduction(op, ir_op, {op.value(op.input(0))}));
 }
 
 namespace {
@@ -354,17 +359,19 @@ void import_quantized_reduction(OpContext& op, const char* ir_op) {
 }
 
 // TFLite demands one quantisation.
-void reduce_to_extremum(OpContext& op, const char* ir_op, const char* of_integers) {
+void reduce_to_extremum(OpContext& op, const char* ir_op) {
   op.expect_counts(2, 2, 1);
-  if (is_integer(op.input(0))) return reduce_integers(op, of_integers);
+  if (is_integer(op.input(0))) return reduce_numbers(op, ir_op);
   const Reduction r = read_reduction(op);
   if (r.in != r.out) throw Unsupported{"input and output of different quantisation"};
   op.define(op.output(), emit_reduction(op, ir_op, {r.data}));
 }
 
-}  // namespace
-
-namespace {
+void reduce_bools(OpContext& op, const char* ir_op) {
+  op.expect_counts(2, 2, 1);
+  if (op.input(0).dtype != ir::kBool) throw Unsupported{type_name(op.input(0).file_type) + " input"};
+  reduce_numbers(op, ir_op);
+}
 
 // Whether there is no axis to reduce: the output is the input then.
 bool copies_input(OpContext& op) {
@@ -380,13 +387,13 @@ bool copies_input(OpContext& op) {
 }  // namespace
 
 void import_mean(OpContext& op) {
-  if (is_integer(op.input(0))) return import_integer_mean(op);
+  if (is_integer(op.input(0))) return reduce_numbers(op, "mean");
   if (!copies_input(op)) import_quantized_reduction(op, "qnn.mean");
 }
 
 void import_sum(OpContext& op) {
   op.expect_counts(2, 2, 1);
-  if (is_integer(op.input(0))) return reduce_integers(op, "add");
+  if (is_integer(op.input(0))) return reduce_numbers(op, "sum");
   op.require_same_8bit({&op.input(0), &op.output()});
   if (copies_input(op)) return;
   // TFLite then adds the integers as they are and lets the sum wrap.
@@ -397,13 +404,15 @@ void import_sum(OpContext& op) {
 
 void import_reduce_prod(OpContext& op) {
   op.expect_counts(2, 2, 1);
-  if (is_integer(op.input(0))) return reduce_integers(op, "multiply");
+  if (is_integer(op.input(0))) return reduce_numbers(op, "prod");
   if (op.input(0).dtype == ir::kUint8) throw Unsupported{"uint8 input"};
   import_quantized_reduction(op, "qnn.prod");
 }
 
-void import_reduce_max(OpContext& op) { reduce_to_extremum(op, "max", "maximum"); }
-void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min", "minimum"); }
+void import_reduce_max(OpContext& op) { reduce_to_extremum(op, "max"); }
+void import_reduce_min(OpContext& op) { reduce_to_extremum(op, "min"); }
+void import_reduce_any(OpContext& op) { reduce_bools(op, "max"); }
+void import_reduce_all(OpContext& op) { reduce_bools(op, "min"); }
 
 namespace {
 
