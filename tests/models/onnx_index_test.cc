@@ -235,6 +235,47 @@ TEST(OnnxIndex, SumsOfIntegersOfRunTime) {
   EXPECT_EQ(run<int32_t>({"ReduceSum"}, kInt32, {2, 3}, small, over({-1})), (std::vector<int32_t>{6, 15}));
 }
 
+// ONNX Runtime's. Its sums and products beyond the dtype stop at the dtype's ends; these wrap.
+TEST(OnnxIndex, ReductionsOfIntegersOfRunTime) {
+  const int64_t large = int64_t{1} << 40;
+  const Longs x = {3, large, -large, -7, 7, -1};
+  const auto of_rows = [&](const char* name) {
+    return run<int64_t>({name, {attr_ints("axes", {1}), attr_int("keepdims", 0)}}, kInt64, {2, 3}, x);
+  };
+  EXPECT_EQ(of_rows("ReduceMax"), (Longs{large, 7}));
+  EXPECT_EQ(of_rows("ReduceMin"), (Longs{-large, -7}));
+  EXPECT_EQ(of_rows("ReduceMean"), (Longs{1, 0}));
+  EXPECT_EQ(run<int64_t>({"ReduceMean"}, kInt64, {5}, Longs{-7, 2, -1, -3, 0}), Longs{-1});  // -9 / 5
+  EXPECT_EQ(of_rows("ReduceL1"), (Longs{2 * large + 3, 15}));
+  EXPECT_EQ(run<int64_t>({"ReduceProd"}, kInt64, {3}, Longs{-7, 5, large}), Longs{-35 * large});
+  EXPECT_EQ(run<int64_t>({"ReduceSumSquare"}, kInt64, {3}, Longs{-7, 5, 1 << 20}), Longs{74 + large});
+  const std::vector<int32_t> small = {INT32_MAX, INT32_MAX, -4, 1, 2, 3};
+  EXPECT_EQ(run<int32_t>({"ReduceMean"}, kInt32, {6}, small), std::vector<int32_t>{715827882});
+  EXPECT_EQ(run<int32_t>({"ReduceMax"}, kInt32, {6}, small), std::vector<int32_t>{INT32_MAX});
+}
+
+TEST(OnnxIndex, QuotientsOfIntegersAreTruncated) {
+  const int64_t large = int64_t{1} << 40;
+  const auto by = [](const Longs& other) {
+    return [other](OnnxBuilder& b, Names& inputs) {
+      b.ints("other", other);
+      inputs.push_back("other");
+    };
+  };
+  EXPECT_EQ(run<int64_t>({"Div"}, kInt64, {5}, Longs{7, -7, large, INT64_MIN, 5}, by({2, 2, -3, -1, 0})),
+            (Longs{3, -3, -366503875925, INT64_MIN, 0}));  // ONNX says nothing of the last two
+}
+
+// Those of constants, beyond the integers that a double holds.
+TEST(OnnxIndex, ReductionsOfConstantIntegersAreExact) {
+  const int64_t large = (int64_t{1} << 60) + 1;
+  const Message x = longs({2, 2}, {large, 1, 6, -9});
+  EXPECT_EQ(computed("ReduceSum", {x, longs({1}, {1})}), (Longs{large + 1, -3}));
+  EXPECT_EQ(computed("ReduceMax", {x}), (Longs{large}));
+  EXPECT_EQ(computed("ReduceMean", {x}, {attr_ints("axes", {1})}), (Longs{(large + 1) / 2, -1}));
+  EXPECT_EQ(computed("ReduceProd", {x}, {attr_ints("axes", {1})}), (Longs{large, -54}));
+}
+
 TEST(OnnxIndex, ArithmeticOnIntegersOfRunTime) {
   const int64_t large = int64_t{1} << 40;
   const Longs x = {7, -7, large, 0};

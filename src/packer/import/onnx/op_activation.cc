@@ -73,21 +73,22 @@ Value negated_integers(const OpContext& op, const Value& x) {
 }
 
 bool is_wide_integer(ir::DType dtype) { return dtype == ir::kInt32 || dtype == ir::kInt64; }
-bool is_of_wide_integers(const OpContext& op) {
-  return op.has_input(0) && is_wide_integer(op.type(op.input(0)).dtype);
-}
 
 }  // namespace
 
+Value absolute(const OpContext& op, const Value& x) {
+  if (!is_wide_integer(op.type(x).dtype)) return op.emit("abs", {x});
+  return op.emit("maximum", {x, negated_integers(op, x)});
+}
+
 void import_abs(const OpContext& op) {
-  if (!is_of_wide_integers(op)) return unary(op, "abs");
   op.expect_counts(1, 1);
-  op.define(0, op.emit("maximum", {op.input(0), negated_integers(op, op.input(0))}));
+  op.define(0, absolute(op, op.input(0)));
 }
 void import_neg(const OpContext& op) {
-  if (!is_of_wide_integers(op)) return unary(op, "negative");
   op.expect_counts(1, 1);
-  op.define(0, negated_integers(op, op.input(0)));
+  const Value& x = op.input(0);
+  op.define(0, is_wide_integer(op.type(x).dtype) ? negated_integers(op, x) : op.emit("negative", {x}));
 }
 // Whether x is above 0, less whether it is below. NaN gives 0.
 void import_sign(const OpContext& op) {

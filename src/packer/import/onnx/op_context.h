@@ -302,6 +302,9 @@ std::optional<Value> integer_power(const OpContext& op);
 std::optional<Value> integer_cumulative_sum(const OpContext& op, int64_t axis_of, bool exclusive,
                                             bool reverse);
 
+// |x|; of int32 and int64 as kernels compute it.
+Value absolute(const OpContext& op, const Value& x);
+
 // Whether the value is made of constants alone: weights, however they are dequantised, moved or scaled.
 bool depends_on_constants(const OpContext& op, const Value& value);
 

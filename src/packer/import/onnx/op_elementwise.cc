@@ -77,7 +77,7 @@ void import_where(const OpContext& op) {
 }
 
 // ReduceMean, ReduceSum, ReduceProd, ReduceMax, ReduceMin, ArgMax, ArgMin. Reductions of constants are
-// computed on import.
+// computed on import, those of floats here.
 namespace {
 
 enum class Kind { kMean, kSum, kMax, kMin, kProduct };
@@ -102,9 +102,6 @@ std::optional<ir::Ints> reduced_axes(const OpContext& op, size_t rank, int64_t a
 ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, const ir::Ints& axes,
                                 bool keepdims, Kind kind) {
   const ir::DType dtype = data.type().dtype;
-  if (dtype != ir::kFloat32 && dtype != ir::kFloat64 && dtype != ir::kInt32 && dtype != ir::kInt64) {
-    throw Unsupported{ir::to_string(dtype) + " data"};
-  }
   const ir::Shape& shape = data.type().shape;
   ir::Shape kept = shape, result_shape;
   int64_t count = 1;
@@ -118,7 +115,6 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
   }
   op.graph().charge_work(data.bytes().size() * 8);  // doubles are made of them
   const std::vector<double> values = numbers_of(data);
-  constexpr double kExact = 9007199254740992.0;  // 2^53: doubles hold every integer up to here
   std::vector<double> results(static_cast<size_t>(ir::TensorType{dtype, kept}.num_elements()),
                               kind == Kind::kMax       ? -INFINITY
                               : kind == Kind::kMin     ? INFINITY
@@ -137,9 +133,6 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
     } else {
       result += value;
     }
-    if (!dtype.is_float() && (std::fabs(value) > kExact || std::fabs(result) > kExact)) {
-      throw Unsupported{"integers beyond 2^53"};
-    }
   }
   if (kind == Kind::kMean) {
     for (double& result : results) result /= static_cast<double>(count);
@@ -149,27 +142,11 @@ ir::ConstantRef reduce_constant(const OpContext& op, const ir::Constant& data, c
                                : op.emit("cast", {doubles}, {{"dtype", ir::to_string(dtype)}}).constant;
 }
 
-// The last ones of the running sums: exact, modulo 2^32 or 2^64.
-Value sum_of_integers(const OpContext& op, Value data, const ir::Ints& axes, bool keepdims) {
-  ir::Shape shape = op.shape(data);
-  for (const int64_t axis : axes) {
-    int64_t& extent = shape[static_cast<size_t>(axis)];
-    if (extent == 1) continue;
-    const Value sums = op.emit("cumsum", {data}, {{"axis", axis}});
-    data = taken(op, sums, static_cast<size_t>(axis), {extent - 1});
-    extent = 1;
-  }
-  for (size_t i = axes.size(); !keepdims && i-- > 0;) shape.erase(shape.begin() + axes[i]);
-  return op.reshape(data, shape);
-}
-
 Value reduced(const OpContext& op, const Value& data, const ir::Ints& axes, bool keepdims, Kind kind) {
   if (axes.empty() && op.shape(data).empty()) return data;  // a number
   if (op.type(data).num_elements() == 0) throw Unsupported{"a tensor without elements"};
-  if (data.is_constant()) return reduce_constant(op, *data.constant, axes, keepdims, kind);
-  const ir::DType dtype = op.type(data).dtype;
-  if (kind == Kind::kSum && (dtype == ir::kInt32 || dtype == ir::kInt64))
-    return sum_of_integers(op, data, axes, keepdims);
+  if (data.is_constant() && op.type(data).dtype.is_float())
+    return reduce_constant(op, *data.constant, axes, keepdims, kind);
   constexpr const char* kNames[] = {"mean", "sum", "max", "min", "prod"};
   return op.emit(kNames[static_cast<size_t>(kind)], {data}, {{"axis", axes}, {"keepdims", keepdims}});
 }
@@ -210,7 +187,7 @@ Value as_it_is(const Value& x) { return x; }
 
 void import_reduce_l1(const OpContext& op) {
   reduce_computed(
-      op, [&](const Value& x) { return op.emit("abs", {x}); }, as_it_is);
+      op, [&](const Value& x) { return absolute(op, x); }, as_it_is);
 }
 void import_reduce_l2(const OpContext& op) {
   reduce_computed(
