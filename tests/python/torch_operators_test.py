@@ -51,7 +51,7 @@ def archives(module, x):
 def results(module, x):
     """What qplan computes, of each archive: lists of arrays."""
     for data, name in archives(module, x):
-        plan = qplan.pack(data, input_types={name: tuple(x.shape)})
+        plan = qplan.pack(data, input_types={name: (tuple(x.shape), x.numpy().dtype)})
         with qplan.Session(plan) as session:
             yield session.run(x.numpy())
 
@@ -232,6 +232,29 @@ class FloatOperators(Operators):
                 self.check(lambda x: getattr(x, name)(x.flip(0)), data)
                 self.check(lambda x: getattr(x, name)(0.5).float() + x, data)
         self.check(lambda x: (x > 0) * x, data)
+
+    def test_integers(self):
+        for dtype in (torch.int64, torch.int32):
+            x = torch.randint(-50, 50, (3, 4, 5), dtype=dtype)
+            for name in ("sum", "prod", "amax", "amin"):
+                with self.subTest(name, dtype=dtype):
+                    self.check(lambda x: getattr(x, name)(1), x)
+                    self.check(lambda x: getattr(x, name)(-1, keepdim=True), x)
+            self.check(lambda x: x.sum(), x)
+            self.check(lambda x: x.sum((0, 2)), x)
+            self.check(lambda x: x + 3 * x - x.flip(0), x)
+            self.check(lambda x: 7 - x, x)
+            self.check(lambda x: torch.maximum(x, x.flip(1)), x)
+            for mode in ("floor", "trunc"):
+                self.check(lambda x: torch.div(x, 7, rounding_mode=mode), x)
+                self.check(lambda x: torch.div(x, x.flip(1) * 2 + 1, rounding_mode=mode), x)
+            for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+                self.check(lambda x: getattr(x, name)(4), x)
+                self.check(lambda x: getattr(x, name)(x.flip(0)), x)
+        large = torch.full((2, 3), 2**40 + 1)
+        self.check(lambda x: (x.sum(1), x.prod(1), x // 3), large)
+        self.refuse(lambda x: torch.add(x, x, alpha=2), large, "integers and a factor")
+        self.refuse(lambda x: x * 0.5, large, "int64 tensors")
 
 
 @unittest.skipUnless("qnnpack" in torch.backends.quantized.supported_engines, "torch has no quantised engine")

@@ -36,6 +36,36 @@ TEST(PytorchChoices, ConditionsChoose) {
             "%0 = nn.relu(%x);\n%1 = less(%x, 0.5f);\n%2 = where(%1, 2f, %0);\n%2\n");
 }
 
+// x of int64 or int32.
+std::string of_integers(const std::string& expression, ir::DType dtype = ir::kInt64) {
+  ImportOptions options;
+  options.input_types["x"] = {dtype, {2, 4}};
+  return import_text(ArchiveBuilder("    return " + expression + "\n").build(), options);
+}
+
+TEST(PytorchChoices, IntegersAreComputedAsSuch) {
+  EXPECT_EQ(of_integers("torch.mul(x, torch.add(x, 3))"),
+            "%0 = add(%x, 3i64);\n%1 = multiply(%x, %0);\n%1\n");
+  EXPECT_EQ(of_integers("torch.rsub(x, 3)", ir::kInt32), "%0 = subtract(3, %x);\n%0\n");
+  EXPECT_EQ(of_integers("torch.lt(x, 3)"), "%0 = less(%x, 3i64);\n%0\n");
+  EXPECT_EQ(of_integers("torch.floor_divide(x, 3)"), "%0 = floor_divide(%x, 3i64);\n%0\n");
+  EXPECT_EQ(of_integers("torch.div(x, x, rounding_mode=\"trunc\")"), "%0 = divide(%x, %x);\n%0\n");
+  EXPECT_EQ(of_integers("torch.amax(x, [1], True)", ir::kInt32),
+            "%0 = max(%x, axis=[1], keepdims=True);\n%0\n");
+  EXPECT_EQ(of_integers("torch.prod(x, 1)"), "%0 = prod(%x, axis=[1]);\n%0\n");
+  EXPECT_EQ(of_integers("torch.sum(x, [0, 1])", ir::kInt32),
+            "%0 = cast(%x, dtype=\"int64\");\n%1 = sum(%0, axis=[0, 1]);\n%1\n");
+}
+
+TEST(PytorchChoices, IntegersBesideOthersAreUnsupported) {
+  EXPECT_NE(of_integers("torch.mul(x, 0.5)").find("with int64 tensors"), std::string::npos);
+  EXPECT_NE(of_integers("torch.div(x, x)").find("with int64 tensors"), std::string::npos);
+  EXPECT_NE(of_integers("torch.add(x, x, alpha=2)").find("with integers and a factor"), std::string::npos);
+  EXPECT_NE(of_integers("torch.add(x, 2147483648)", ir::kInt32).find("with a number beyond int32"),
+            std::string::npos);
+  EXPECT_NE(of_integers("torch.sum(x, dtype=6)").find("with a result other than int64"), std::string::npos);
+}
+
 // PyTorch's result is bool or int64.
 TEST(PytorchChoices, BoolsBesideBoolsAndIntegersAreUnsupported) {
   for (const char* expression :

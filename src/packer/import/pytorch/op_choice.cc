@@ -46,7 +46,7 @@ ir::ValueId emit_ones_where(OpContext& op, ir::ValueId condition) {
 }
 
 Ref compare_tensors(OpContext& op, Comparison comparison) {
-  const ir::ValueId a = float_operand(op, 0, 1), b = float_operand(op, 1, 0);
+  const auto [a, b] = two_operands(op);
   switch (comparison) {
     case Comparison::kLess:
       return op.result(op.emit("less", {a, b}, {}));

@@ -2,6 +2,7 @@
 #ifndef QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 #define QPLAN_SRC_PACKER_IMPORT_PYTORCH_OP_CONTEXT_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -127,6 +128,7 @@ class OpContext {
   // tensor of floats, but a double in a tensor without axes, as a trace writes Python's numbers.
   std::optional<PlainNumber> as_plain_number(Ref ref);
   std::optional<PlainNumber> plain_number(size_t i) { return as_plain_number(ref(i)); }
+  std::optional<ir::Shape> shape_of(Ref ref) const;  // of a tensor
   // Operand i as a number that operand `other` is combined with; nullopt: it must stay a tensor. A constant
   // tensor of one element stays one if its rank is above the other's, because the result has that rank.
   std::optional<double> scalar_beside(size_t i, size_t other);
@@ -173,8 +175,6 @@ class OpContext {
   Ref add(Value value) { return values().add(std::move(value)); }
 
  private:
-  std::optional<ir::Shape> shape_of(Ref ref) const;  // of a tensor
-
   static constexpr size_t kElementsPerStep = 64;
 
   OperatorCalls& calls_;
@@ -333,6 +333,11 @@ ir::ValueId emit_conv_transpose(OpContext& op, const Flow& input, const Flow& we
 // Operand i of an operator on float32 tensors beside operand `other`: a number as a scalar, and of bools
 // beside floats 1 and 0, as PyTorch promotes them.
 ir::ValueId float_operand(OpContext& op, size_t i, size_t other);
+bool is_wide_integer(ir::DType dtype);  // int32, int64
+// Arguments 0 and 1 where both are integers of one dtype, or one is such a tensor and the other an integer.
+std::optional<std::array<ir::ValueId, 2>> integer_operands(OpContext& op);
+// These, or the two operands of an operator on float32.
+std::array<ir::ValueId, 2> two_operands(OpContext& op);
 
 // A quantised tensor, argument 0, plus or times a number.
 Ref add_number(OpContext& op, double number, bool relu);

@@ -30,8 +30,8 @@ Ref quantized_product(OpContext& op, bool relu) {
   return quantized_binary(op, "qnn.mul", relu);
 }
 
-Ref float_binary(OpContext& op, const char* ir_op) {
-  const ir::ValueId a = float_operand(op, 0, 1), b = float_operand(op, 1, 0);
+Ref binary(OpContext& op, const char* ir_op) {
+  const auto [a, b] = two_operands(op);
   return op.result(op.emit(ir_op, {a, b}, {}));
 }
 
@@ -42,11 +42,20 @@ Ref sum(OpContext& op, char sign, size_t first = 0) {
     if (const std::optional<Ref> number = number_arithmetic(op, sign)) return *number;
   }
   if (op.plain_number(0) && op.plain_number(1)) throw Unsupported{"two numbers"};
-  const ir::ValueId left = float_operand(op, 0, 1), right = float_operand(op, 1, 0);
-  const ir::ValueId a = first == 0 ? left : right;
-  ir::ValueId b = first == 0 ? right : left;
+  const std::array<ir::ValueId, 2> operands = two_operands(op);
+  const ir::ValueId a = operands[first];
+  ir::ValueId b = operands[1 - first];
+  if (alpha != 1 && op.dtype(Flow{b}) != ir::kFloat32) throw Unsupported{"integers and a factor"};
   if (alpha != 1) b = op.emit("multiply", {b, op.scale(static_cast<float>(alpha))}, {});
   return op.result(op.emit(sign == '+' ? "add" : "subtract", {a, b}, {}));
+}
+
+// The quotient of integers; PyTorch refuses a divisor of 0, kernels make 0 of it.
+Ref rounded_quotient(OpContext& op, const std::string& rounding) {
+  const auto operands = integer_operands(op);
+  if (!operands || (rounding != "floor" && rounding != "trunc")) throw Unsupported{"a rounding mode"};
+  return op.result(
+      op.emit(rounding == "floor" ? "floor_divide" : "divide", {(*operands)[0], (*operands)[1]}, {}));
 }
 
 // One list after the other.
@@ -99,6 +108,39 @@ ir::ValueId float_operand(OpContext& op, size_t i, size_t other) {
   return flow.value;
 }
 
+bool is_wide_integer(ir::DType dtype) { return dtype == ir::kInt32 || dtype == ir::kInt64; }
+
+std::optional<std::array<ir::ValueId, 2>> integer_operands(OpContext& op) {
+  const size_t tensor = op.is_flow(0) ? 0 : 1, other = 1 - tensor;
+  if (!op.is_flow(tensor)) return std::nullopt;
+  const Flow flow = op.flow(tensor);
+  const ir::DType dtype = op.dtype(flow);
+  if (!is_wide_integer(dtype) || flow.quantization) return std::nullopt;
+  std::array<ir::ValueId, 2> operands = {flow.value, flow.value};
+  const std::optional<PlainNumber> plain = op.plain_number(other);
+  const int64_t* number = plain ? std::get_if<int64_t>(&*plain) : nullptr;
+  // A tensor without axes does not widen one that has some.
+  if (number != nullptr && op.shape_of(op.ref(other)).value_or(ir::Shape{}).empty()) {
+    const bool is_wide = dtype == ir::kInt64;
+    if (!is_wide && *number != static_cast<int32_t>(*number)) throw Unsupported{"a number beyond int32"};
+    operands[other] = op.constant(
+        is_wide ? ir::make_constant(dtype, {}, std::vector<int64_t>{*number})
+                : ir::make_constant(dtype, {}, std::vector<int32_t>{static_cast<int32_t>(*number)}));
+    return operands;
+  }
+  if (!op.is_flow(other) && op.values().get<Tensor>(op.ref(other)) == nullptr) return std::nullopt;
+  const Flow second = op.flow(other);
+  if (op.dtype(second) != dtype || second.quantization) return std::nullopt;
+  operands[other] = second.value;
+  return operands;
+}
+
+std::array<ir::ValueId, 2> two_operands(OpContext& op) {
+  if (const auto operands = integer_operands(op)) return *operands;
+  const ir::ValueId a = float_operand(op, 0, 1), b = float_operand(op, 1, 0);
+  return {a, b};
+}
+
 Ref import_quantized_add(OpContext& op) { return quantized_sum(op, false); }
 Ref import_quantized_add_relu(OpContext& op) { return quantized_sum(op, true); }
 Ref import_quantized_mul(OpContext& op) { return quantized_product(op, false); }
@@ -115,16 +157,20 @@ Ref import_rsub(OpContext& op) { return sum(op, '-', 1); }
 
 Ref import_mul(OpContext& op) {
   if (const std::optional<Ref> product = number_arithmetic(op, '*')) return *product;
-  return float_binary(op, "multiply");
+  return binary(op, "multiply");
 }
 
 Ref import_div(OpContext& op) {
   if (const std::optional<Ref> quotient = number_quotient(op, op.text(2, ""))) return *quotient;
-  if (op.has(2)) throw Unsupported{"a rounding mode"};
-  return float_binary(op, "divide");
+  if (op.has(2)) return rounded_quotient(op, op.text(2, ""));
+  const ir::ValueId a = float_operand(op, 0, 1), b = float_operand(op, 1, 0);
+  return op.result(op.emit("divide", {a, b}, {}));
 }
-Ref import_maximum(OpContext& op) { return float_binary(op, "maximum"); }
-Ref import_minimum(OpContext& op) { return float_binary(op, "minimum"); }
+Ref import_maximum(OpContext& op) { return binary(op, "maximum"); }
+Ref import_minimum(OpContext& op) { return binary(op, "minimum"); }
+Ref import_floor_divide(OpContext& op) {
+  return op.is_flow(0) || op.is_flow(1) ? rounded_quotient(op, "floor") : import_floordiv(op);
+}
 
 // For quantised tensors the result has the quantisation of the first one.
 Ref import_cat(OpContext& op) {

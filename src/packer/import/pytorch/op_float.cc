@@ -101,9 +101,8 @@ Ref softmax(OpContext& op, const char* ir_op) {
       op.emit(ir_op, {input.value}, {{"axis", OpContext::axis_of(op.integer(1), op.shape(input).size())}}));
 }
 
-// Over axes, which may be absent for all of them.
-Ref reduction(OpContext& op, const char* ir_op) {
-  const Flow input = op.float_flow(0);
+// Over axes, which may be absent for all of them. Integers keep their dtype.
+Ref reduction(OpContext& op, const char* ir_op, const Flow& input) {
   const size_t rank = op.shape(input).size();
   ir::Ints axes;
   if (op.has(1)) axes = op.integers(1);
@@ -114,6 +113,25 @@ Ref reduction(OpContext& op, const char* ir_op) {
   for (int64_t& axis : axes) axis = OpContext::axis_of(axis, rank);
   std::ranges::sort(axes);
   return op.result(op.emit(ir_op, {input.value}, {{"axis", axes}, {"keepdims", op.boolean(2, false)}}));
+}
+
+Flow number_flow(OpContext& op) {
+  const Flow input = op.flow(0);
+  return is_wide_integer(op.dtype(input)) && !input.quantization ? input : op.float_flow(0);
+}
+
+// Sums and products of integers are int64.
+Ref accumulated(OpContext& op, const char* ir_op) {
+  const Flow input = number_flow(op);
+  const ir::DType dtype = op.dtype(input);
+  if (dtype == ir::kFloat32) {
+    op.expect_float_result(3);
+    return reduction(op, ir_op, input);
+  }
+  constexpr auto kInt64 = static_cast<int64_t>(ScalarType::kInt64);
+  if (op.integer(3, kInt64) != kInt64) throw Unsupported{"a result other than int64"};
+  if (dtype == ir::kInt64) return reduction(op, ir_op, input);
+  return reduction(op, ir_op, {op.emit("cast", {input.value}, {{"dtype", std::string("int64")}})});
 }
 
 // A constant of one value: the first state of a recurrent layer, for example.
@@ -227,12 +245,10 @@ Ref import_log_softmax(OpContext& op) {
 Ref import_core_softmax(OpContext& op) { return softmax(op, "nn.softmax"); }
 Ref import_core_log_softmax(OpContext& op) { return softmax(op, "nn.log_softmax"); }
 
-Ref import_sum(OpContext& op) {
-  op.expect_float_result(3);
-  return reduction(op, "sum");
-}
-Ref import_amax(OpContext& op) { return reduction(op, "max"); }
-Ref import_amin(OpContext& op) { return reduction(op, "min"); }
+Ref import_sum(OpContext& op) { return accumulated(op, "sum"); }
+Ref import_prod(OpContext& op) { return accumulated(op, "prod"); }
+Ref import_amax(OpContext& op) { return reduction(op, "max", number_flow(op)); }
+Ref import_amin(OpContext& op) { return reduction(op, "min", number_flow(op)); }
 
 Ref import_layer_norm(OpContext& op) { return layer_norm(op, 4); }
 
