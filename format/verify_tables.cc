@@ -64,6 +64,7 @@ constexpr const char* kFields[] = {
     "11",                     // FloatGruParams
     "44444",                  // LogSoftmaxParams
     "4444444",                // DivParams
+    "1444",                   // WeightOnlyDenseParams
 };
 static_assert(sizeof(kFields) / sizeof(kFields[0]) == kNumTableKinds, "one row for each");
 

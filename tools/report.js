@@ -5,7 +5,7 @@ const short = (name) => { const parts = name.split(';'); return parts.length > 1
 const sum = (list, of) => list.reduce((s, e) => s + of(e), 0);
 
 const KINDS = ['convolution', 'depthwise', 'matrix product', 'pool and reduce', 'elementwise', 'region on a device', 'data movement', 'other'];
-const KIND_OF = { conv2d: 0, float_conv2d: 0, conv2d_transpose: 0, chain: 0, depthwise_conv2d: 1, fully_connected: 2, batch_matmul: 2, lstm: 2,
+const KIND_OF = { conv2d: 0, float_conv2d: 0, conv2d_transpose: 0, chain: 0, depthwise_conv2d: 1, fully_connected: 2, weight_only_dense: 2, batch_matmul: 2, lstm: 2,
   float_lstm: 2, svdf: 2, avg_pool2d: 3, max_pool2d: 3, mean: 3, softmax: 3, arg_max: 3, float_pool2d: 3, float_mean: 3, int_reduce: 3, float_softmax: 3,
   softmax16: 3, l2_normalization: 3, log_softmax: 3, add: 4, sub: 4, mul: 4, div: 4, lut8: 4, lut16: 4, prelu: 4, float_binary: 4, float_unary: 4, int_binary: 4,
   requantize: 4, quantize: 4, dequantize: 4, dynamic_quantize: 4, dynamic_dequantize: 4, npu: 5, copy: 6, pad: 6, transpose: 6, concat: 6,

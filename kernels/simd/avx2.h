@@ -117,7 +117,9 @@ inline VecI32 load_ints(const int32_t* from, uint32_t count) {
 inline VecF32 load_reals(const float* from, uint32_t count) {
   return _mm256_maskload_ps(from, first_lanes(count));
 }
+// Stores with a mask take several times as long on some processors (Zen).
 inline void store_reals(float* to, VecF32 v, uint32_t count) {
+  if (count == 8) return _mm256_storeu_ps(to, v);
   _mm256_maskstore_ps(to, first_lanes(count), v);
 }
 // kLanes bytes without a sign.

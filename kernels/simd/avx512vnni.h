@@ -126,7 +126,10 @@ inline VecI32 load_ints(const int32_t* from, uint32_t count) {
 inline VecF32 load_reals(const float* from, uint32_t count) {
   return _mm512_maskz_loadu_ps(mask16(count), from);
 }
-inline void store_reals(float* to, VecF32 v, uint32_t count) { _mm512_mask_storeu_ps(to, mask16(count), v); }
+inline void store_reals(float* to, VecF32 v, uint32_t count) {
+  if (count == 16) return _mm512_storeu_ps(to, v);
+  _mm512_mask_storeu_ps(to, mask16(count), v);
+}
 // kLanes bytes without a sign.
 inline VecI32 widen(const uint8_t* bytes) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));

@@ -148,6 +148,22 @@ class AllKernelsPlan : private StepsPlan {
                                 {1, 6, 6, 24}, window(3, 1, 1, format::FloatPool_NONE), kFloat, 32);
     const uint32_t depthwise = step(k_float_conv2d, {layer, float_constant(2 * 9 * 16), float_constant(32)},
                                     {1, 6, 6, 24}, window(3, 1, 24, format::FloatPool_NONE), kFloat, 32);
+    for (const uint8_t bits : {uint8_t{4}, uint8_t{8}}) {
+      const int64_t num_weights = 2 * 24 * 16 * bits / 8, num_scales = 2 * 3 * 16;
+      step(
+          k_weight_only_dense,
+          {depthwise,
+           spec_.add_constant({num_weights}, random_bytes(static_cast<size_t>(num_weights)), "", kUint),
+           float_constant(static_cast<size_t>(num_scales)),
+           spec_.add_constant({num_scales}, random_bytes(static_cast<size_t>(num_scales)), "", kUint),
+           float_constant(32)},
+          {1, 6, 6, 20},
+          [=](Builder& b) {
+            return done(format::KernelParams_WeightOnlyDenseParams,
+                        format::CreateWeightOnlyDenseParams(b, bits, 10, 0.0f, kInfinity));
+          },
+          kFloat, 32);
+    }
     const uint32_t pooled = step(k_float_pool2d, {depthwise}, {1, 5, 5, 24},
                                  window(2, 0, 1, format::FloatPool_AVERAGE_WITH_PADDING), kFloat, 32);
     const uint32_t larger =

@@ -147,16 +147,14 @@ TEST(OnnxBlocks, MatMulNBitsWithZeroPoints) {
             expected_of([&](float q, float s, size_t block) { return (q - real[block]) * s; }));
 }
 
-TEST(OnnxBlocks, ThePlanIsSaidOnceToHaveFloats) {
+TEST(OnnxBlocks, LayersAreSaidOnceToComputeInFloats) {
   std::vector<std::string> log;
   OnnxBuilder b = nbits_model({});
   b.node("MatMulNBits", {"x", "w", "s"}, {"again"},
          {attr_int("K", 20), attr_int("N", 2), attr_int("block_size", 16)}, "com.microsoft");
   import_builder(b.output("again", kFloat, {20, 2}), {}, &log);
-  EXPECT_EQ(log,
-            (std::vector<std::string>{
-                "onnx: weights are quantised in blocks: the plan stores them as float32, and layers with "
-                "them compute in float32"}));
+  EXPECT_EQ(log, (std::vector<std::string>{
+                     "onnx: weights are quantised in blocks: layers with them compute in float32"}));
 }
 
 TEST(OnnxBlocks, OtherOrdersAndSizesAreRefused) {

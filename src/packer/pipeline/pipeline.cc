@@ -63,8 +63,13 @@ target::Program lower(const ir::Function& main, const ir::Function& canonical,
 }
 
 // What is computed in float32, and how it would not be.
-void tell_of_floats(const ir::Function& canonical, const pipeline::Observer& observer) {
+void tell_of_floats(const ir::Function& canonical, const target::Program& program,
+                    const pipeline::Observer& observer) {
   if (passes::is_float_network(canonical)) {
+    const auto has_integers = [](const target::ProgramStep& step) {
+      return step.kernel == kKernel_weight_only_dense;
+    };
+    if (std::ranges::any_of(program.steps, has_integers)) return;  // only its weights are quantised
     const auto has_weights = [](const ir::Node& node) { return op::is_product(node.op); };
     if (!std::ranges::any_of(canonical.nodes(), has_weights)) return;
     observer.log(
@@ -144,7 +149,7 @@ AlignedBytes pack(std::span<const uint8_t> model, std::string_view name, const P
   }
   target::Program program = lower(placed ? placed->main() : module.main(), module.main(), profile,
                                   placed ? placed->codes : target::RegionCodes{}, undone, observer);
-  if (options.log) tell_of_floats(module.main(), observer);
+  if (options.log) tell_of_floats(module.main(), program, observer);
 
   if (!placed && options.summary && module.functions().size() == 1)
     placed = pipeline::place(module, targets, options);

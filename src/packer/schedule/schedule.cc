@@ -220,6 +220,7 @@ class ConstantReads {
         return prepares_weights(*step.params.get_if<target::Conv2dParams>()) ? calls : pixels;
       case kKernel_conv2d_transpose:
       case kKernel_float_conv2d:
+      case kKernel_weight_only_dense:
       case kKernel_fully_connected:
       case kKernel_batch_matmul:
       case kKernel_float_batch_matmul:

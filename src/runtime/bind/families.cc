@@ -25,7 +25,7 @@ constexpr bool computes_on_floats(uint32_t id) {
          id == qplan::kKernel_float_mean || id == qplan::kKernel_float_softmax ||
          id == qplan::kKernel_dynamic_quantize || id == qplan::kKernel_dynamic_dequantize ||
          id == qplan::kKernel_float_lstm || id == qplan::kKernel_float_batch_matmul ||
-         id == qplan::kKernel_float_gru;
+         id == qplan::kKernel_float_gru || id == qplan::kKernel_weight_only_dense;
 }
 
 constexpr const qplan::KernelFamily* kIntegerFamilies[] = {

@@ -159,7 +159,7 @@ TEST(Part, NamedPartsHaveNoneOfTheOperators) {
   }
 }
 
-// Of x -> a -> b -> y, whose second operator is not imported.
+// The chain x -> a -> b -> y, whose second operator is not imported.
 void expect_both_parts_named(const std::function<void()>& import) {
   try {
     import();

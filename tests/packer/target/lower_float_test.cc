@@ -68,6 +68,52 @@ TEST(LowerFloat, DenseLayersOfMoreThan16OutputsKeepTheirOrder) {
   EXPECT_EQ((run_text<float>(text, Reals{2, 3})), expected);
 }
 
+// [32, 32]: integers of 4 bits times 1 / 4, but for the last weight.
+std::string weights_of_4_bits(float last) {
+  std::string values;
+  for (int i = 0; i < 32 * 32; ++i) {
+    const float value = i + 1 < 32 * 32 ? static_cast<float>(i * 7 % 16 - 8) / 4 : last;
+    values += (i == 0 ? "" : ", ") + std::to_string(value);
+  }
+  return "const(Tensor[(32, 32), float32], [" + values + "])";
+}
+
+TEST(LowerFloat, WeightsThatAreIntegersTimesScalesAreIntegersInThePlan) {
+  const auto text = [](float last) {
+    return main_text("%x: Tensor[(2, 32), float32]", "  %0 = nn.dense(%x, " + weights_of_4_bits(last) +
+                                                         ", units=32);\n  %1 = nn.relu(%0);\n  %1");
+  };
+  EXPECT_EQ(kernels_of(lower_text(text(1.25f))), "weight_only_dense");
+  EXPECT_EQ(kernels_of(lower_text(text(1.2345678f))), "float_conv2d");  // no multiple of the row's scale
+  Reals x(64), expected;
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 5) - 2;
+  for (size_t row = 0; row < 2; ++row) {
+    for (size_t o = 0; o < 32; ++o) {
+      float sum = 0;  // exact: quarters
+      for (size_t k = 0; k < 32; ++k) {
+        const size_t i = o * 32 + k;
+        sum +=
+            x[row * 32 + k] * (i == 1023 ? 1.25f : static_cast<float>(static_cast<int>(i * 7 % 16) - 8) / 4);
+      }
+      expected.push_back(std::max(sum, 0.0f));
+    }
+  }
+  EXPECT_EQ((run_text<float>(text(1.25f), x)), expected);
+}
+
+TEST(LowerFloat, OfConvolutionsOnlyThoseOfOnePixelHaveWeightsOfIntegers) {
+  const auto text = [](const std::string& shape, const std::string& attributes) {
+    std::string weights = weights_of_4_bits(0);
+    weights.replace(weights.find("(32, 32)"), 8, shape);
+    return main_text("%x: Tensor[(1, 4, 4, 32), float32]",
+                     "  %0 = nn.conv2d(%x, " + weights + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\"" +
+                         attributes + ");\n  %0");
+  };
+  EXPECT_EQ(kernels_of(lower_text(text("(32, 1, 1, 32)", ""))), "weight_only_dense");
+  EXPECT_EQ(kernels_of(lower_text(text("(32, 1, 1, 32)", ", strides=[2, 2]"))), "float_conv2d");
+  EXPECT_EQ(kernels_of(lower_text(text("(8, 2, 2, 32)", ""))), "float_conv2d");
+}
+
 TEST(LowerFloat, NormalisationsAndBiasesWithoutALayerAreProductsAndSums) {
   const std::string norm = main_text(
       "%x: Tensor[(1, 2, 2), float32]",

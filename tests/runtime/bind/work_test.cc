@@ -10,6 +10,7 @@
 #include "kernels/elementwise/add.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/float/float.h"
+#include "kernels/float/weight_only_dense.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/movement/movement.h"
 #include "kernels/numbers/numbers.h"
@@ -146,6 +147,9 @@ TEST(Work, OfReductionsCountsInputs) {
   float_lstm.shape = lstm.shape;
   float_lstm.shape.num_gates = 3;
   EXPECT_EQ(kFloatLstmFamily.work(&float_lstm), 2u * 3 * 15 * (7 + 5 + 1));
+  WeightOnlyDenseArgs dense;
+  dense.rows = 3, dense.output_c = 5, dense.input_c = 7;
+  EXPECT_EQ(kWeightOnlyDenseFamily.work(&dense), 3u * 5 * (7 + 1));
   FloatGruArgs float_gru;
   float_gru.batch = 2, float_gru.steps = 3, float_gru.cells = 5, float_gru.input_c = 7;
   EXPECT_EQ(kFloatGruFamily.work(&float_gru), 2u * 3 * 15 * (7 + 5 + 1));
@@ -298,6 +302,7 @@ TEST(Work, EveryFamilyCountsIt) {
                                   "custom",  // tests/runtime/custom_operator_test.cc
                                   "chain",
                                   "float_conv2d",
+                                  "weight_only_dense",
                                   "float_pool2d",
                                   "float_binary",
                                   "float_unary",

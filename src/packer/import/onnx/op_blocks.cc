@@ -1,6 +1,6 @@
 // Constants that are quantised in blocks, with a scale for each block of elements along an axis:
-// DequantizeLinear with block_size, and ONNX Runtime's MatMulNBits and GatherBlockQuantized. The plan has
-// them as float32.
+// DequantizeLinear with block_size, and ONNX Runtime's MatMulNBits and GatherBlockQuantized. They become
+// float32; lowering finds the integers of layers again (src/packer/layer/weight_only.h).
 #include "src/packer/import/onnx/op_context.h"
 #include "src/packer/ir/cat.h"
 
@@ -8,9 +8,7 @@ namespace qplan::onnx {
 namespace {
 
 void warn_of_floats(const OpContext& op) {
-  op.graph().warn_once(
-      "weights are quantised in blocks: the plan stores them as float32, and layers with them compute in "
-      "float32");
+  op.graph().warn_once("weights are quantised in blocks: layers with them compute in float32");
 }
 
 // An integer of 8 bits of a constant.

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "kernels/float/float.h"
 #include "src/packer/ir/cat.h"
 #include "src/packer/layer/quantized_layer.h"
+#include "src/packer/layer/weight_only.h"
 #include "src/packer/op/attributes.h"
 #include "src/packer/op/evaluate.h"
 #include "src/packer/target/cpu/lowering.h"
@@ -168,6 +170,15 @@ std::vector<float> in_blocks(std::span<const float> weights, size_t num_o, const
   return blocks;
 }
 
+// Whether each pixel of the output reads one of the input, as in a fully connected layer.
+bool is_one_pixel(const op::Window2d& window, int64_t groups) {
+  return window.kernel_h == 1 && window.kernel_w == 1 && window.stride_h == 1 && window.stride_w == 1 &&
+         !window.is_padded() && groups == 1;
+}
+
+// Fewer weights save little, and cost a scale and a zero point for each row.
+constexpr size_t kMinWeightsOfIntegers = 1024;
+
 void lower_float_layer(Lowering& lowering, const NodeSequence& sequence, const op::Window2d& window,
                        int64_t groups) {
   const ir::Node& product = lowering.node(sequence.front());
@@ -184,13 +195,31 @@ void lower_float_layer(Lowering& lowering, const NodeSequence& sequence, const o
     bias[o] = op::to_float32(static_cast<double>(bias[o]) * affine.factor[o] + affine.addend[o]);
 
   const FloatClamp clamp = float_clamp(lowering, sequence);
+  const uint64_t macs = static_cast<uint64_t>(lowering.type(product.results[0]).num_elements()) *
+                        (weights->as<float>().size() / num_o);
+  const bool may_be_integers = is_one_pixel(window, groups) && affine.factor.empty() &&
+                               weights->as<float>().size() >= kMinWeightsOfIntegers;
+  if (const auto form = may_be_integers ? layer::as_weight_only(weights->as<float>(), num_o) : std::nullopt) {
+    ProgramStep step =
+        float_step(lowering, sequence, kKernel_weight_only_dense,
+                   {lowering.tensor(product.operands[0]),
+                    add_values(lowering, ir::kUint8, form->weights, product.name + "/weights"),
+                    add_values(lowering, ir::kFloat32, form->scales, product.name + "/scales"),
+                    add_values(lowering, ir::kUint8, form->zeros, product.name + "/zero_points"),
+                    add_values(lowering, ir::kFloat32, bias, product.name + "/bias")});
+    step.macs = macs;
+    step.params = WeightOnlyDenseParams{.bits = static_cast<uint8_t>(form->bits),
+                                        .block = form->block,
+                                        .clamp_min = clamp.min,
+                                        .clamp_max = clamp.max};
+    return lowering.add_step(std::move(step));
+  }
   const std::vector<float> blocks = in_blocks(weights->as<float>(), num_o, affine);
   const TensorId weights_tensor = add_values(lowering, ir::kFloat32, blocks, product.name + "/weights");
   const TensorId bias_tensor = add_values(lowering, ir::kFloat32, bias, product.name + "/bias");
   ProgramStep step = float_step(lowering, sequence, kKernel_float_conv2d,
                                 {lowering.tensor(product.operands[0]), weights_tensor, bias_tensor});
-  step.macs = static_cast<uint64_t>(lowering.type(product.results[0]).num_elements()) *
-              (weights->as<float>().size() / num_o);
+  step.macs = macs;
   step.params = FloatWindowParams{.kernel_h = static_cast<uint32_t>(window.kernel_h),
                                   .kernel_w = static_cast<uint32_t>(window.kernel_w),
                                   .stride_h = static_cast<uint32_t>(window.stride_h),
