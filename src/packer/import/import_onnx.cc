@@ -362,7 +362,7 @@ ir::Module import_model(const Model& model, const std::string& place, const LogF
   graph.set_node_importer([&](const std::vector<NodeInfo>& nodes) { importer.import_nodes(nodes); });
   graph.import_nodes(model.nodes);
   if (!unsupported->empty() && options.operators == nullptr) {
-    *parts = parts_without(graph, importer);
+    if (options.part.empty()) *parts = parts_without(graph, importer);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported->text());
   }
   if (!unsupported->empty()) {

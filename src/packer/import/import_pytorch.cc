@@ -185,10 +185,14 @@ void import_exported(importer::ZipArchive zip, ir::Function& main, const LogFunc
     std::vector<Output> outputs;
     for (const Ref ref : graph.outputs(object_member(module, "signature"))) outputs.push_back({ref});
     if (options.operators != nullptr && !calls.unsupported().empty()) return keep_all_results(main);
-    if (const importer::UnsupportedList& unsupported = calls.unsupported(); !unsupported.empty())
-      throw PackError(QPLAN_MODEL_UNSUPPORTED,
-                      importer::with_notes(model_notes(unsupported), unsupported.text(),
-                                           parts_without(archive.program(), graph.refused())));
+    if (const importer::UnsupportedList& unsupported = calls.unsupported(); !unsupported.empty()) {
+      const auto is_known = [&](const std::string& name) { return graph.is_known(name); };
+      throw PackError(
+          QPLAN_MODEL_UNSUPPORTED,
+          importer::with_notes(
+              model_notes(unsupported), unsupported.text(),
+              options.part.empty() ? parts_without(archive.program(), graph.refused(), is_known) : ""));
+    }
     finish(archive.values(), main, outputs);
     set_io_quantization(main, /*canonical=*/false);
   } catch (const importer::Unsupported& use) {

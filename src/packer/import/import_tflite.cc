@@ -217,12 +217,22 @@ ir::Module import_model(ModelFile& file, const std::string& place, const LogFunc
   Graph graph(file, module.add_function("main"), log);
   UnsupportedList unsupported;
   add_inputs(graph, &unsupported);
+  const size_t before_variables = unsupported.size();
   tfl::prepare_variables(graph, &unsupported);
-  const std::set<size_t> refused = import_operators(graph, &unsupported, options);
+  const bool has_variables = unsupported.size() == before_variables;
+  std::set<size_t> refused = import_operators(graph, &unsupported, options);
   refuse_complex_outputs(graph, &unsupported);
   if (!unsupported.empty() && options.operators == nullptr) {
     tfl::list_subgraph_operators(file, graph.imported_subgraphs(), &unsupported);
-    *parts = tfl::parts_without(file, refused);
+    // Variables that have no first value are at fault where they are set.
+    for (size_t i = 0; !has_variables && i < file.num_operators(); ++i) {
+      if (file.is_in_part(i) && file.builtin_code(file.op(i)) == tflite::BuiltinOperator_CALL_ONCE)
+        refused.insert(i);
+    }
+    const auto is_known = [&](const TensorInfo& tensor) {
+      return graph.is_defined(tensor) && graph.function().value(graph.value(tensor)).constant != nullptr;
+    };
+    if (options.part.empty()) *parts = tfl::parts_without(file, refused, is_known);
     throw PackError(QPLAN_MODEL_UNSUPPORTED, unsupported.text());
   }
   finish(graph, !unsupported.empty());

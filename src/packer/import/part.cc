@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/text.h"
 #include "src/packer/error.h"
 #include "src/packer/ir/cat.h"
 
@@ -67,8 +68,8 @@ Tensors read_names(const PartGraph& graph, const std::vector<std::string>& names
                    " tensors have this name; give the number of the one that is meant: ", numbers));
     }
     if (graph.constants.contains(found[0]))
-      bad_part(
-          cat(option, " ", in_quotes(name), ": the tensor is a constant, expected one that is computed"));
+      bad_part(cat(option, " ", in_quotes(name),
+                   ": the tensor is a constant or a variable, expected one that is computed"));
     if (std::ranges::find(tensors, found[0]) != tensors.end())
       bad_part(cat(option, " ", in_quotes(name), ": the tensor is named twice"));
     tensors.push_back(found[0]);
@@ -99,13 +100,27 @@ std::vector<bool> operators_between(const PartGraph& graph, const TensorSet& beg
   return taken;
 }
 
+// A part that begins at some results of an operator but reads others of them would compute the first again.
+void check_results(const PartGraph& graph, const GraphOperator& op, const TensorSet& begins,
+                   const TensorSet& read) {
+  std::vector<std::string> begun, others;
+  for (const TensorNumber tensor : op.writes) {
+    if (begins.contains(tensor)) begun.push_back(graph.name(tensor));
+    if (!begins.contains(tensor) && read.contains(tensor)) others.push_back(graph.name(tensor));
+  }
+  if (!begun.empty())
+    bad_part(cat("--begin-at ", quoted_list(begun), ": the part also reads ", quoted_list(others),
+                 ", which the same operator computes; begin at all of its results that are read"));
+}
+
 // "--end-at 'a' --end-at 'b'", as a shell takes it; "" where it is too long, or where a shell would not.
 std::string options_text(const PartGraph& graph, const char* option, const Tensors& tensors) {
   std::string text;
   if (tensors.size() > kMaxShown) return "";
   for (const TensorNumber tensor : tensors) {
     const std::string name = graph.name(tensor);
-    if (name.empty() || clean_name(name) != name || name.find('\'') != std::string::npos) return "";
+    if (name.empty() || printable(clean_name(name)) != name || name.find('\'') != std::string::npos)
+      return "";
     text += cat(text.empty() ? "" : " ", option, " '", name, "'");
   }
   return text;
@@ -174,7 +189,10 @@ std::string part_after(const PartGraph& graph, const std::vector<bool>& refused)
       if (is_begin && seen.insert(tensor).second) begins.push_back(tensor);
     }
   }
-  const auto count = std::ranges::count(taken, true);
+  TensorSet read_of_part;
+  const TensorSet begin_set(begins.begin(), begins.end());
+  const auto count =
+      std::ranges::count(operators_between(graph, begin_set, graph.outputs, &read_of_part), true);
   return part_text(graph, "after", static_cast<size_t>(count), options_text(graph, "--begin-at", begins));
 }
 
@@ -197,6 +215,9 @@ Selection select_part(const PartGraph& graph, const Part& part, std::set<std::st
   for (const TensorNumber output : selection.outputs) {
     if (begins.contains(output))
       bad_part(cat("the part begins and ends at ", in_quotes(graph.name(output)), ": nothing is left of it"));
+  }
+  for (size_t i = 0; i < graph.operators.size(); ++i) {
+    if (selection.operators[i]) check_results(graph, graph.operators[i], begins, read);
   }
   Tensors also_read;
   for (const TensorNumber input : graph.inputs) {
@@ -224,7 +245,16 @@ void refuse_part(const Part& part, const char* format, const char* advice) {
                advice));
 }
 
-std::string parts_without(const PartGraph& graph, const std::vector<bool>& refused) {
+std::string parts_without(PartGraph graph, const std::vector<bool>& refused) {
+  // What is made of constants alone, such as a transposed matrix of weights, is no place to begin or to end
+  // at.
+  for (size_t i = 0; i < graph.operators.size(); ++i) {
+    const GraphOperator& op = graph.operators[i];
+    const auto is_constant = [&](TensorNumber tensor) { return graph.constants.contains(tensor); };
+    if (!refused[i] && std::ranges::all_of(op.reads, is_constant))
+      graph.constants.insert(op.writes.begin(), op.writes.end());
+  }
+  if (std::ranges::find(refused, true) == refused.end()) return "";  // it is no operator that is at fault
   return part_before(graph, refused) + part_after(graph, refused);
 }
 

@@ -31,8 +31,9 @@ struct GraphOperator {
 struct PartGraph {
   std::vector<GraphOperator> operators;
   std::vector<TensorNumber> inputs, outputs;
-  std::set<TensorNumber> constants;
-  // The name by which `find` finds the tensor; "" where a user cannot name it.
+  std::set<TensorNumber> constants;  // and handles of variables
+  // The name by which `find` finds this tensor and no other; "" where there is none, and where a part can
+  // neither begin nor end at it.
   std::function<std::string(TensorNumber)> name;
   // The tensors that are called so; several where names of the file are not unique.
   std::function<std::vector<TensorNumber>(const std::string& name)> find;
@@ -79,7 +80,7 @@ void refuse_part(const Part& part, const char* format, const char* advice);
 // Lines about the parts before and after operators that are not imported, for the error that lists these:
 // "the part before them, 310 of 314 operators: --end-at 'boxes'". "" where no part is worth it. refused: one
 // for each operator.
-std::string parts_without(const PartGraph& graph, const std::vector<bool>& refused);
+std::string parts_without(PartGraph graph, const std::vector<bool>& refused);
 
 }  // namespace qplan::importer
 

@@ -34,20 +34,24 @@ bool fits(std::span<const float> weights, float scale, int32_t largest, Fit* fit
 }
 
 // The weight with the largest magnitude is an integer times the scale, rounded: for each integer that it
-// could be there are three scales near their quotient. Quantisers make it most often the end of a range.
+// could be there are three scales near their quotient. Quantisers make it most often the end of a range. The
+// smallest one tells soonest that a scale is another.
 std::optional<Fit> find_fit(std::span<const float> weights, int32_t largest) {
-  float extreme = 0;
+  float extreme = 0, smallest = 0;
   for (const float weight : weights) {
     if (!std::isfinite(weight)) return std::nullopt;
     if (std::fabs(weight) > std::fabs(extreme)) extreme = weight;
+    if (weight != 0 && (smallest == 0 || std::fabs(weight) < std::fabs(smallest))) smallest = weight;
   }
   Fit fit;
   if (extreme == 0) return fit;
+  const auto try_scale = [&](float scale) {
+    return fits({&smallest, 1}, scale, largest, &fit) && fits(weights, scale, largest, &fit);
+  };
   const auto try_integer = [&](int32_t integer) {
     const float scale = extreme / static_cast<float>(integer);
-    if (!std::isnormal(scale)) return false;
-    return fits(weights, scale, largest, &fit) || fits(weights, std::nextafter(scale, 0.0f), largest, &fit) ||
-           fits(weights, std::nextafter(scale, 2 * scale), largest, &fit);
+    return std::isnormal(scale) && (try_scale(scale) || try_scale(std::nextafter(scale, 0.0f)) ||
+                                    try_scale(std::nextafter(scale, 2 * scale)));
   };
   const int32_t half = largest / 2;
   for (const int32_t integer : {half, half + 1, largest}) {
@@ -102,6 +106,9 @@ class Layout {
 std::optional<WeightOnly> in_form(std::span<const float> weights, size_t num_o, uint32_t bits, size_t block) {
   const size_t num_k = weights.size() / num_o;
   const int32_t largest = (1 << bits) - 1;
+  // Of a row: integers, and for each block a scale and a zero point, in at most three quarters of the bytes.
+  const size_t bytes = num_k * bits / 8 + ((num_k - 1) / block + 1) * (sizeof(float) + 1);
+  if (4 * bytes > 3 * num_k * sizeof(float)) return std::nullopt;
   const auto part = [&](size_t o, size_t begin) {
     return weights.subspan(o * num_k + begin, std::min(block, num_k - begin));
   };

@@ -21,7 +21,8 @@ struct WeightOnly {
 };
 
 // The form with the fewest bytes: of 4 bits before 8, of a scale for a row before blocks of 256, 128, 64, 32
-// and 16. None where the weights have no such form. What made them does not matter: they are searched for
+// and 16. None where the weights have no such form, or where it saves less than a quarter of their
+// bytes. What made them does not matter: they are searched for
 // scales.
 std::optional<WeightOnly> as_weight_only(std::span<const float> weights, size_t num_o);
 

@@ -9,6 +9,7 @@
 #include "kernels/elementwise/add.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/float/float.h"
+#include "kernels/float/weight_only_dense.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/movement/movement.h"
 #include "kernels/quantization/quantization.h"
@@ -103,6 +104,11 @@ std::vector<Row> all_rows() {
     using Args = FloatSoftmaxArgs;
     family = &kFloatSoftmaxFamily;
     QPLAN_FLOAT_SOFTMAX_VARIANTS
+  }
+  {
+    using Args = WeightOnlyDenseArgs;
+    family = &kWeightOnlyDenseFamily;
+    QPLAN_WEIGHT_ONLY_DENSE_VARIANTS
   }
   {
     using Args = FloatGruArgs;

@@ -96,7 +96,7 @@ TEST(Part, NamesMustBeThoseOfTensorsThatAreComputed) {
   EXPECT_EQ(selected(fork(), {{"ou"}, {}}),
             "--begin-at 'ou': the model has no such tensor; did you mean 'out'");
   EXPECT_EQ(selected(fork(), {{"w"}, {}}),
-            "--begin-at 'w': the tensor is a constant, expected one that is computed");
+            "--begin-at 'w': the tensor is a constant or a variable, expected one that is computed");
   EXPECT_EQ(selected(fork(), {{}, {"b", "b"}}), "--end-at 'b': the tensor is named twice");
 }
 
@@ -107,6 +107,16 @@ TEST(Part, AllTensorsWhereItBeginsMustBeNamed) {
   EXPECT_EQ(selected(fork(), {{"b", "c"}, {"out"}}),
             "--begin-at 'c': nothing between it and the end of the part reads it");
   EXPECT_EQ(selected(fork(), {{"a"}, {"a"}}), "the part begins and ends at 'a': nothing is left of it");
+}
+
+// Otherwise the operator would make the first again.
+TEST(Part, BeginsAtAllResultsOfAnOperatorThatItReads) {
+  const PartGraph graph =
+      graph_of({{{"x"}, {"a", "b", "c"}}, {{"a"}, {"d"}}, {{"b", "d"}, {"y"}}}, {"x"}, {"y"});
+  EXPECT_EQ(selected(graph, {{"a", "x"}, {}}),
+            "--begin-at 'a': the part also reads 'b', which the same operator computes; begin at all of its "
+            "results that are read");
+  EXPECT_EQ(selected(graph, {{"a", "b"}, {}}), "operators 1 2; a b -> y");
 }
 
 TEST(Part, NamesOfAnotherModelAreLeftToIt) {
@@ -133,6 +143,14 @@ TEST(Part, WhatCanDoWithoutAnOperatorIsNamed) {
             "\nthe part after them, 1 of 3 operators: --begin-at 'b'");
 }
 
+TEST(Part, ItNeitherBeginsNorEndsAtWhatIsMadeOfConstants) {
+  const PartGraph graph = graph_of({{{"w"}, {"t"}}, {{"x", "t"}, {"a"}}, {{"a"}, {"b"}}, {{"b", "t"}, {"y"}}},
+                                   {"x"}, {"y"}, {"w"});
+  EXPECT_EQ(parts(graph, {2}),
+            "\nthe part before them, 2 of 4 operators: --end-at 'a'"
+            "\nthe part after them, 2 of 4 operators: --begin-at 'b'");
+}
+
 TEST(Part, SmallOnesAndThoseThatAShellWouldNotTakeAreNotNamed) {
   std::vector<NamedOperator> chain;
   for (int i = 0; i < 9; ++i) chain.push_back({{"t" + std::to_string(i)}, {"t" + std::to_string(i + 1)}});
@@ -140,6 +158,10 @@ TEST(Part, SmallOnesAndThoseThatAShellWouldNotTakeAreNotNamed) {
   const PartGraph quoted = graph_of({{{"x"}, {"it's"}}, {{"it's"}, {"y"}}}, {"x"}, {"y"});
   EXPECT_EQ(parts(quoted, {1}), "");
   EXPECT_EQ(parts(fork(), {0, 2, 4}), "");
+  // The name would be printed otherwise than it is.
+  const PartGraph turned = graph_of({{{"x"}, {"a\u202e"}}, {{"a\u202e"}, {"y"}}}, {"x"}, {"y"});
+  EXPECT_EQ(parts(turned, {1}), "");
+  EXPECT_EQ(parts(fork(), {}), "");  // no operator is at fault
 }
 
 // What is named is what can be selected.
@@ -224,6 +246,41 @@ TEST(PartOfTflite, TensorsWithoutNamesOfTheirOwnHaveNumbers) {
   EXPECT_NE(error.find("--begin-at '2'"), std::string::npos) << error;
 }
 
+TEST(PartOfTflite, NumbersThatAreNamesOfOtherTensorsAreNotNamed) {
+  EXPECT_EQ(tflite_part(tflite_chain("2", ""), {{}, {"2"}}), "%0 = negative(%x);\n%0\n");
+  const std::string error = tflite_part(tflite_chain("2", ""), {});
+  EXPECT_NE(error.find("--end-at '2'"), std::string::npos) << error;
+  EXPECT_EQ(error.find("--begin-at '"), std::string::npos)
+      << error;  // tensor 2, whose number is the name of 1
+}
+
+TEST(PartOfTflite, OperatorsThatShareAVariableStayTogether) {
+  TfliteBuilder b;
+  const int32_t x = floats(b, "x"), a = floats(b, "a"), y = floats(b, "y");
+  const int32_t state =
+      b.tensor({.name = "state", .type = tflite::TensorType_FLOAT32, .shape = {1, 4}, .is_variable = true});
+  b.op(tflite::BuiltinOperator_CUSTOM, {x, state}, {a}, tflite::BuiltinOptions_NONE, 0, "First");
+  b.op(tflite::BuiltinOperator_CUSTOM, {a, state}, {y}, tflite::BuiltinOptions_NONE, 0, "Second");
+  const std::vector<uint8_t> model = b.finish({x}, {y});
+  const std::string error = tflite_part(model, {{}, {"a"}});
+  EXPECT_NE(error.find("custom operator 'Second'"), std::string::npos) << error;
+  EXPECT_EQ(error.find("--begin-at '"), std::string::npos) << error;
+  EXPECT_EQ(tflite_part(model, {{"state"}, {}}),
+            "tflite: 'net.tflite': --begin-at 'state': the tensor is a constant or a variable, expected one "
+            "that is "
+            "computed");
+}
+
+// An operator code out of range, and a tensor of another type than plans have.
+TEST(PartOfTflite, WhatIsOutsideOfItMayBeAnything) {
+  TfliteBuilder b;
+  const int32_t x = floats(b, "x"), y = floats(b, "y");
+  const int32_t text = b.tensor({.name = "text", .type = tflite::TensorType_STRING, .shape = {1}});
+  b.op(tflite::BuiltinOperator_NEG, {x}, {y});
+  b.op(300, {y}, {text});
+  EXPECT_EQ(tflite_part(b.finish({x}, {text}), {{}, {"y"}}), "%0 = negative(%x);\n%0\n");
+}
+
 TEST(PartOfTflite, InputsAndOutputsHaveTheQuantisationOfTheirTensors) {
   TfliteBuilder b;
   const int32_t x = b.activation("x", {1, 4}, 0.5f, 3), a = b.activation("a", {1, 4}, 0.25f, -5),
@@ -305,6 +362,14 @@ TEST(PartOfOnnx, TakesTheTypesOfItsInputsFromTheModelOrTheCaller) {
   EXPECT_NE(onnx_test::refusal(typed, wrong).find("is given as Tensor[(1, 5), float32]"), std::string::npos);
 }
 
+TEST(PartOfOnnx, TypesOfInputsThatItLeavesOutAreNoMistake) {
+  ImportOptions options = onnx_options({{"b"}, {}});
+  options.input_types["b"] = options.input_types["x"] = {ir::kFloat32, {1, 4}};
+  EXPECT_EQ(onnx_test::import_body(onnx_chain(), options), "%0 = abs(%b);\n%0\n");
+  options.input_types["z"] = {ir::kFloat32, {1, 4}};
+  EXPECT_NE(onnx_test::refusal(onnx_chain(), options).find("names 'z'"), std::string::npos);
+}
+
 TEST(PartOfOnnx, IsNamedWhereANodeIsNotImported) {
   expect_both_parts_named([] { (void)onnx_test::import_builder(onnx_chain()); });
 }
@@ -350,6 +415,31 @@ TEST(PartOfExportedProgram, HasOnlyTheInputsThatItReads) {
   options.part.end_at = {"a"};
   const ir::Module module = import_pytorch(exported_chain().build(), "net.pt2", {}, options);
   EXPECT_EQ(module.main().params().size(), 1u);
+}
+
+// A buffer that becomes x + buffer; y is the negative of that, z the absolute value of x.
+TEST(PartOfExportedProgram, BuffersThatItReadsAndTheProgramChangesAreRefused) {
+  pytorch_test::ExportedBuilder b;
+  b.input("x", {2}).weight("sum", {2}, pytorch_test::kFloat, pytorch_test::Bytes(8));
+  b.specs("input_specs").back() = {
+      {"buffer", {{"arg", {{"name", "p_sum"}}}, {"buffer_name", "sum"}, {"persistent", true}}}};
+  b.node("aten.add.Tensor", "r",
+         {{"self", pytorch_test::tensor("x")}, {"other", pytorch_test::tensor("p_sum")}});
+  b.node("aten.neg.default", "y", {{"self", pytorch_test::tensor("r")}}).output("y");
+  b.node("aten.abs.default", "z", {{"self", pytorch_test::tensor("x")}}).output("z");
+  b.specs("output_specs")
+      .push_back({{"buffer_mutation", {{"arg", {{"name", "r"}}}, {"buffer_name", "sum"}}}});
+  EXPECT_EQ(exported_part(b, {{}, {"z"}}), "%0 = abs(%x);\n%0\n");
+  const std::string refused = "a buffer that the model changes ('sum')";
+  EXPECT_NE(exported_part(b, {{}, {"y"}}).find(refused), std::string::npos);
+  try {
+    (void)import_pytorch(b.build(), "net.pt2");
+    FAIL() << "imported";
+  } catch (const PackError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(refused), std::string::npos) << text;
+    EXPECT_EQ(text.find("\nthe part "), std::string::npos) << text;
+  }
 }
 
 TEST(PartOfExportedProgram, IsNamedWhereANodeIsNotImported) {

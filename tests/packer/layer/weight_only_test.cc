@@ -82,6 +82,13 @@ TEST(WeightOnly, RowsOfZerosHaveAnyScale) {
   expect_form(one, 3, 4, 40, "one weight");
 }
 
+TEST(WeightOnly, FormsThatSaveLittleAreLeft) {
+  Random random(1);
+  const Form form = {8, 1 << 20, -127, 127};
+  EXPECT_FALSE(layer::as_weight_only(random_weights(random, 4096, 1, form), 4096).has_value());
+  EXPECT_TRUE(layer::as_weight_only(random_weights(random, 512, 8, form), 512).has_value());
+}
+
 TEST(WeightOnly, WeightsThatAreNoSuchIntegersAreLeft) {
   Random random(1);
   std::vector<float> reals(64 * 16);

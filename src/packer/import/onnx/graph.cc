@@ -307,9 +307,11 @@ void define_input(Graph& graph, const ValueInfo& info, const ImportOptions& opti
 
 // Options that name no input are mistakes.
 template <typename Map>
-void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs, const char* what,
+void check_names(const Map& named, const std::vector<const ValueInfo*>& inputs,
+                 const std::set<std::string>& left_out, const char* what,
                  std::set<std::string>* names_of_others) {
   for (const auto& [name, unused] : named) {
+    if (left_out.contains(name)) continue;
     if (std::ranges::any_of(inputs, [&name = name](const ValueInfo* info) { return info->name == name; }))
       continue;
     if (names_of_others != nullptr) {
@@ -342,8 +344,8 @@ void define_inputs(Graph& graph, const ImportOptions& options) {
   for (const ValueInfo& input : model.inputs) {
     if (!initialized.contains(input.name)) inputs.push_back(&input);
   }
-  check_names(options.bindings, inputs, "a binding", options.names_of_others);
-  check_names(options.input_types, inputs, "an input type", options.names_of_others);
+  check_names(options.bindings, inputs, model.left_out, "a binding", options.names_of_others);
+  check_names(options.input_types, inputs, model.left_out, "an input type", options.names_of_others);
   std::unordered_set<std::string> clean_names;
   for (const ValueInfo* input : inputs) {
     if (input->name.empty()) invalid("an input has no name");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -119,7 +120,8 @@ struct ValueInfo {
 struct Model {
   std::vector<OpsetImport> opsets;
   std::vector<ValueInfo> inputs, outputs;
-  std::vector<ValueInfo> values;  // between them, as far as the file says what these are
+  std::vector<ValueInfo> values;   // between them, as far as the file says what these are
+  std::set<std::string> left_out;  // inputs of the file, where this is a part of it
   std::vector<Tensor> initializers;
   std::vector<std::string> sparse_initializers;  // names only: they are refused where they are used
   std::vector<NodeInfo> nodes;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "src/packer/error.h"
@@ -26,17 +28,19 @@ void add_reads(const NodeInfo& node, importer::TensorNames* names, std::vector<T
   }
 }
 
-const ValueInfo* find_info(const Model& model, const std::string& name) {
+using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
+
+Infos infos_of(const Model& model) {
+  Infos infos;
   for (const auto* list : {&model.inputs, &model.values, &model.outputs}) {
-    const auto found = std::ranges::find(*list, name, &ValueInfo::name);
-    if (found != list->end()) return &*found;
+    for (const ValueInfo& info : *list) infos.emplace(info.name, &info);
   }
-  return nullptr;
+  return infos;
 }
 
 // An input of the part. What the file does not say of it, the caller does.
-ValueInfo input_info(const Model& model, const std::string& name, const ImportOptions& options) {
-  if (const ValueInfo* info = find_info(model, name)) return *info;
+ValueInfo input_info(const Infos& infos, const std::string& name, const ImportOptions& options) {
+  if (const auto info = infos.find(name); info != infos.end()) return *info->second;
   const auto given = options.input_types.find(name);
   if (given == options.input_types.end()) {
     throw PackError(
@@ -54,8 +58,8 @@ ValueInfo input_info(const Model& model, const std::string& name, const ImportOp
 }
 
 // An output of the part: without a type where the file says none, which is no error.
-ValueInfo output_info(const Model& model, const std::string& name) {
-  if (const ValueInfo* info = find_info(model, name)) return *info;
+ValueInfo output_info(const Infos& infos, const std::string& name) {
+  if (const auto info = infos.find(name); info != infos.end()) return *info->second;
   ValueInfo info;
   info.name = name;
   return info;
@@ -89,11 +93,13 @@ void select_part(Model* model, const ImportOptions& options) {
   if (options.part.empty()) return;
   const importer::PartGraph graph = part_graph(*model);
   const importer::Selection selection = importer::select_part(graph, options.part, options.names_of_others);
+  const Infos infos = infos_of(*model);
   std::vector<ValueInfo> inputs, outputs;
   for (const TensorNumber input : selection.inputs)
-    inputs.push_back(input_info(*model, graph.name(input), options));
+    inputs.push_back(input_info(infos, graph.name(input), options));
   for (const TensorNumber output : selection.outputs)
-    outputs.push_back(output_info(*model, graph.name(output)));
+    outputs.push_back(output_info(infos, graph.name(output)));
+  for (const ValueInfo& input : model->inputs) model->left_out.insert(input.name);
   model->inputs = std::move(inputs);
   model->outputs = std::move(outputs);
   std::vector<NodeInfo> nodes;

@@ -333,6 +333,8 @@ std::span<const uint8_t> ExportedArchive::storage(const std::string& key) {
   return it->second.zip.read(std::string_view(key).substr(inner + 1));
 }
 
-void ExportedArchive::select_part(const ImportOptions& options) { pt::select_part(options, &program_); }
+void ExportedArchive::select_part(const ImportOptions& options) {
+  left_out_ = pt::select_part(options, &program_);
+}
 
 }  // namespace qplan::pt

@@ -347,9 +347,10 @@ void check_derived(const Input& input, const ir::Shape& shape, const Symbols& sy
   }
 }
 
-void check_names(const std::vector<Input>& inputs, const ImportOptions& options) {
+void check_names(const std::vector<Input>& inputs, const std::set<std::string>& left_out,
+                 const ImportOptions& options) {
   const auto check = [&](const std::string& name, const char* what) {
-    if (std::ranges::find(inputs, name, &Input::name) != inputs.end()) return;
+    if (std::ranges::find(inputs, name, &Input::name) != inputs.end() || left_out.contains(name)) return;
     if (options.names_of_others != nullptr) {
       options.names_of_others->insert(name);
       return;
@@ -409,7 +410,7 @@ ExportedNames exported_inputs(ExportedArchive& archive, OperatorCalls& calls, co
       throw Unsupported{"an input of kind " + in_quotes(kind)};
     }
   }
-  check_names(inputs, options);
+  check_names(inputs, archive.left_out(), options);
   Symbols symbols(object_member(archive.program(), "range_constraints"));
   for (const Input& input : inputs) {
     if (const auto bound = options.bindings.find(input.name); bound != options.bindings.end())

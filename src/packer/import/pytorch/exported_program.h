@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ class ExportedArchive {
   const ir::Json& program() const { return program_; }
   // Makes the part of the options the program's graph.
   void select_part(const ImportOptions& options);
+  // Inputs of the whole program, where its graph is a part.
+  const std::set<std::string>& left_out() const { return left_out_; }
   ValueTable& values() { return values_; }
   TensorReader& tensors() { return tensors_; }
   // The tensor of that name: a parameter or persistent buffer, or a constant. Throws PackError if the program
@@ -69,6 +72,7 @@ class ExportedArchive {
   importer::ZipArchive zip_;
   std::string prefix_;
   ir::Json program_;
+  std::set<std::string> left_out_;
   ValueTable values_;
   TensorReader tensors_;
   std::map<std::string, Saved, std::less<>> saved_;  // zips in the zip, by entry
@@ -103,10 +107,13 @@ double as_double(const ir::Json& value);
 // for a type that qplan does not read.
 ScalarType exported_scalar_type(int64_t number);
 
-// The program with the part of the options (importer::select_part) as its graph.
-void select_part(const ImportOptions& options, ir::Json* program);
-// Which parts have none of the nodes that are refused (importer::parts_without).
-std::string parts_without(const ir::Json& program, const std::vector<bool>& refused);
+// The program with the part of the options (importer::select_part) as its graph. Returns the names of the
+// whole program's inputs. Changes of buffers and inputs that the part reads stay in the program.
+std::set<std::string> select_part(const ImportOptions& options, ir::Json* program);
+// Which parts have none of the nodes that are refused (importer::parts_without). is_known: whether a value is
+// no activation.
+std::string parts_without(const ir::Json& program, const std::vector<bool>& refused,
+                          const std::function<bool(const std::string&)>& is_known);
 
 // Walks the graph of an exported program, node by node: operators go to the rows of ops.def, which write the
 // IR. The graph has no code: a node names an operator, its arguments and what its results are called. Its
@@ -143,6 +150,13 @@ class ExportedGraph {
   std::vector<Ref> outputs(const ir::Json& signature);
   // By node: whether it, or something inside of it, is not imported.
   const std::vector<bool>& refused() const { return refused_; }
+  // Whether a node, or the program, has made a value of this name that is no activation: a number, a
+  // constant.
+  bool is_known(const std::string& name) const {
+    const auto it = names_.find(name);
+    return it != names_.end() && calls_.values().get<Flow>(it->second) == nullptr &&
+           calls_.values().get<Unknown>(it->second) == nullptr;
+  }
 
  private:
   void run_node(const ir::Json& node);

@@ -1,7 +1,11 @@
 // Parts of an exported program, whose tensors have unique names.
 #include "src/packer/import/part.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,7 +43,9 @@ std::string user_name_of(const ir::Json& spec, std::string_view kind) {
   return "";
 }
 
-importer::PartGraph part_graph(const ir::Json& program) {
+// is_known: what is no activation, though a node makes it.
+importer::PartGraph part_graph(const ir::Json& program,
+                               const std::function<bool(const std::string&)>& is_known = {}) {
   const ir::Json& module = object_member(program, "graph_module");
   const ir::Json& signature = object_member(module, "signature");
   importer::PartGraph graph;
@@ -59,6 +65,9 @@ importer::PartGraph part_graph(const ir::Json& program) {
     for (const ir::Json& input : list_member(node, "inputs"))
       add_names(object_member(input, "arg"), names.get(), &op.reads);
     add_names(list_member(node, "outputs"), names.get(), &op.writes);
+    for (const TensorNumber tensor : op.writes) {
+      if (is_known && is_known(names->name(tensor))) graph.constants.insert(tensor);
+    }
   }
   for (const ir::Json& spec : list_member(signature, "output_specs")) {
     const std::string name = user_name_of(spec, kUserOutput);
@@ -68,25 +77,57 @@ importer::PartGraph part_graph(const ir::Json& program) {
   return graph;
 }
 
+// Buffers and inputs that the program changes, by the names that its graph has for them, with what says so.
+std::map<std::string, const ir::Json*> mutations_of(const ir::Json& signature) {
+  std::map<std::string, std::string> buffers;
+  for (const ir::Json& spec : list_member(signature, "input_specs")) {
+    const UnionMember member = union_member(spec);
+    if (member.kind == "buffer")
+      buffers[text_member(member.value, "buffer_name")] =
+          text_member(object_member(member.value, "arg"), "name");
+  }
+  std::map<std::string, const ir::Json*> mutations;
+  for (const ir::Json& spec : list_member(signature, "output_specs")) {
+    const UnionMember member = union_member(spec);
+    if (member.kind == "buffer_mutation")
+      mutations[buffers[text_member(member.value, "buffer_name")]] = &spec;
+    if (member.kind == "user_input_mutation") mutations[text_member(member.value, "user_input_name")] = &spec;
+  }
+  return mutations;
+}
+
 ir::Json spec_of(const char* kind, const std::string& name) {
   return {{kind, {{"arg", {{"as_tensor", {{"name", name}}}}}}}};
 }
 
 }  // namespace
 
-void select_part(const ImportOptions& options, ir::Json* program) {
-  if (options.part.empty()) return;
+std::set<std::string> select_part(const ImportOptions& options, ir::Json* program) {
+  if (options.part.empty()) return {};
   const importer::PartGraph graph = part_graph(*program);
   const importer::Selection selection = importer::select_part(graph, options.part, options.names_of_others);
   ir::Json& module = (*program)["graph_module"];
   ir::Json& signature = module["signature"];
   ir::Json inputs = ir::Json::array(), outputs = ir::Json::array(), nodes = ir::Json::array();
+  std::set<std::string> left_out;
   for (const ir::Json& spec : signature["input_specs"]) {
-    if (user_name_of(spec, kUserInput).empty()) inputs.push_back(spec);
+    const std::string name = user_name_of(spec, kUserInput);
+    if (name.empty()) inputs.push_back(spec);
+    if (!name.empty()) left_out.insert(name);
   }
   for (const TensorNumber input : selection.inputs) inputs.push_back(spec_of(kUserInput, graph.name(input)));
   for (const TensorNumber output : selection.outputs)
     outputs.push_back(spec_of(kUserOutput, graph.name(output)));
+  // What the part reads and the program changes: the importer says that it does not import this.
+  for (const auto& [name, spec] : mutations_of(signature)) {
+    const auto reads = [&, &name = name](size_t i) {
+      const std::vector<TensorNumber> tensor = graph.find(name);
+      return selection.operators[i] && !tensor.empty() &&
+             std::ranges::find(graph.operators[i].reads, tensor[0]) != graph.operators[i].reads.end();
+    };
+    if (std::ranges::any_of(std::views::iota(size_t{0}, graph.operators.size()), reads))
+      outputs.push_back(*spec);
+  }
   ir::Json& all = module["graph"]["nodes"];
   for (size_t i = 0; i < all.size(); ++i) {
     if (selection.operators[i]) nodes.push_back(std::move(all[i]));
@@ -94,10 +135,14 @@ void select_part(const ImportOptions& options, ir::Json* program) {
   signature["input_specs"] = std::move(inputs);
   signature["output_specs"] = std::move(outputs);
   all = std::move(nodes);
+  return left_out;
 }
 
-std::string parts_without(const ir::Json& program, const std::vector<bool>& refused) {
-  return importer::parts_without(part_graph(program), refused);
+std::string parts_without(const ir::Json& program, const std::vector<bool>& refused,
+                          const std::function<bool(const std::string&)>& is_known) {
+  // Where the program changes what it reads, a part has the same fault.
+  if (!mutations_of(object_member(object_member(program, "graph_module"), "signature")).empty()) return "";
+  return importer::parts_without(part_graph(program, is_known), refused);
 }
 
 }  // namespace qplan::pt

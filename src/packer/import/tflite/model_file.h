@@ -4,6 +4,7 @@
 #define QPLAN_SRC_PACKER_IMPORT_TFLITE_MODEL_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -131,7 +132,9 @@ bool has_weights(int32_t builtin_code);
 // Makes the part the graph of the file. PackError of importer::select_part.
 void select_part(ModelFile& file, const Part& part, std::set<std::string>* names_of_others);
 // Which parts have none of the operators that are refused, by their numbers (importer::parts_without).
-std::string parts_without(ModelFile& file, const std::set<size_t>& refused);
+// is_known: whether the import has computed the tensor.
+std::string parts_without(ModelFile& file, const std::set<size_t>& refused,
+                          const std::function<bool(const TensorInfo&)>& is_known);
 
 // Operands of all operators together. Each takes four bytes of a file that does not share vectors among
 // operators; one that does could make a small file take for ever.

@@ -175,9 +175,9 @@ void prepare_variables(Graph& graph, importer::UnsupportedList* unsupported) {
   std::set<int32_t> done;
   const ModelFile& file = graph.file();
   for (size_t i = 0; i < file.num_operators(); ++i) {
+    if (!file.is_in_part(i)) continue;
     const tflite::Operator& op = file.op(i);
     const int32_t code = file.builtin_code(op);
-    if (!file.is_in_part(i)) continue;
     if (code != tflite::BuiltinOperator_VAR_HANDLE && code != tflite::BuiltinOperator_ASSIGN_VARIABLE &&
         code != tflite::BuiltinOperator_CALL_ONCE) {
       continue;
