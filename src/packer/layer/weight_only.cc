@@ -106,7 +106,7 @@ class Layout {
 std::optional<WeightOnly> in_form(std::span<const float> weights, size_t num_o, uint32_t bits, size_t block) {
   const size_t num_k = weights.size() / num_o;
   const int32_t largest = (1 << bits) - 1;
-  // Of a row: integers, and for each block a scale and a zero point, in at most three quarters of the bytes.
+  // A row has integers, and for each block a scale and a zero point, in at most three quarters of the bytes.
   const size_t bytes = num_k * bits / 8 + ((num_k - 1) / block + 1) * (sizeof(float) + 1);
   if (4 * bytes > 3 * num_k * sizeof(float)) return std::nullopt;
   const auto part = [&](size_t o, size_t begin) {
