@@ -1,11 +1,9 @@
 // Parts of an exported program, whose tensors have unique names.
 #include "src/packer/import/part.h"
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -119,14 +117,13 @@ std::set<std::string> select_part(const ImportOptions& options, ir::Json* progra
   for (const TensorNumber output : selection.outputs)
     outputs.push_back(spec_of(kUserOutput, graph.name(output)));
   // What the part reads and the program changes: the importer says that it does not import this.
+  std::set<TensorNumber> read;
+  for (size_t i = 0; i < graph.operators.size(); ++i) {
+    if (selection.operators[i]) read.insert(graph.operators[i].reads.begin(), graph.operators[i].reads.end());
+  }
   for (const auto& [name, spec] : mutations_of(signature)) {
-    const auto reads = [&, &name = name](size_t i) {
-      const std::vector<TensorNumber> tensor = graph.find(name);
-      return selection.operators[i] && !tensor.empty() &&
-             std::ranges::find(graph.operators[i].reads, tensor[0]) != graph.operators[i].reads.end();
-    };
-    if (std::ranges::any_of(std::views::iota(size_t{0}, graph.operators.size()), reads))
-      outputs.push_back(*spec);
+    const std::vector<TensorNumber> tensor = graph.find(name);
+    if (!tensor.empty() && read.contains(tensor[0])) outputs.push_back(*spec);
   }
   ir::Json& all = module["graph"]["nodes"];
   for (size_t i = 0; i < all.size(); ++i) {
