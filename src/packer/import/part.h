@@ -31,9 +31,9 @@ struct GraphOperator {
 struct PartGraph {
   std::vector<GraphOperator> operators;
   std::vector<TensorNumber> inputs, outputs;
-  std::set<TensorNumber> constants;  // and handles of variables
-  // The name by which `find` finds this tensor and no other; "" where there is none, and where a part can
-  // neither begin nor end at it.
+  std::set<TensorNumber> constants;  // and variables, with their handles
+  // Returns the name by which `find` finds this tensor and no other. Returns "" if the tensor has no such
+  // name, or if a part cannot begin or end at it.
   std::function<std::string(TensorNumber)> name;
   // The tensors that are called so; several where names of the file are not unique.
   std::function<std::vector<TensorNumber>(const std::string& name)> find;
@@ -70,8 +70,8 @@ struct Selection {
 // The part that the options ask for: it begins at the tensors of part.begin_at, or at the inputs of the model
 // that it reads, and ends at those of part.end_at, or at the model's outputs. names_of_others: as in
 // ImportOptions. PackError (QPLAN_INVALID_ARGUMENT): a name is unknown or means several tensors; a tensor is
-// a constant, is named twice, or begins a part that does not read it; the part reads an input of the model as
-// well, at which it should not begin.
+// a constant or a variable, is named twice, or begins a part that does not read it; the part reads an input
+// of the model as well, at which it should not begin.
 Selection select_part(const PartGraph& graph, const Part& part, std::set<std::string>* names_of_others);
 
 // PackError (QPLAN_INVALID_ARGUMENT) where a part is asked for. format: one whose tensors have no names.

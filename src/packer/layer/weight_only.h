@@ -11,7 +11,7 @@
 namespace qplan::layer {
 
 // Weights [o, k] in the layout of weight_only_dense (kernels/float/weight_only_dense.h). float(q - zero) *
-// scale is each weight to the bit, but for the sign of zeros, which no sum depends on.
+// scale is each weight to the bit, except for the sign of zeros, which no sum depends on.
 struct WeightOnly {
   uint32_t bits = 0;             // 4 or 8
   uint32_t block = 0;            // weights along k with one scale; even
@@ -20,10 +20,9 @@ struct WeightOnly {
   std::vector<uint8_t> zeros;    // likewise
 };
 
-// The form with the fewest bytes: of 4 bits before 8, of a scale for a row before blocks of 256, 128, 64, 32
-// and 16. None where the weights have no such form, or where it saves less than a quarter of their
-// bytes. What made them does not matter: they are searched for
-// scales.
+// Searches the weights for scales, whatever made them. 4 bits are tried before 8, and a scale for each row
+// before blocks of 256, 128, 64, 32 and 16. Returns nothing if the weights have no such form, or if it saves
+// less than a quarter of their bytes.
 std::optional<WeightOnly> as_weight_only(std::span<const float> weights, size_t num_o);
 
 }  // namespace qplan::layer

@@ -45,7 +45,7 @@ struct LayerSpec {
   TestStep make_of(const std::vector<float>& input, const std::vector<float>& ohwi,
                    const std::vector<float>& bias) const {
     const int64_t blocks = (output_c + 15) / 16;
-    // What stands behind the last output is anything.
+    // The values after those of the last output are arbitrary.
     std::vector<float> weights(static_cast<size_t>(blocks * num_k() * 16), 1e30f);
     std::vector<float> padded_bias(static_cast<size_t>(blocks * 16), -1e30f);
     for (int64_t o = 0; o < output_c; ++o) {

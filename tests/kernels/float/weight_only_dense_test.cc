@@ -64,7 +64,7 @@ Values random_values(const LayerSpec& s, Random& random, testing::Floats kind) {
 
 TestStep make_step(const LayerSpec& s, const Values& v) {
   const int64_t blocks = (s.output_c + 15) / 16, steps = s.bits == 4 ? (s.input_c + 1) / 2 : s.input_c;
-  // What stands behind the last output is anything.
+  // The values after those of the last output are arbitrary.
   std::vector<uint8_t> weights(static_cast<size_t>(blocks * steps * 16), 0xa5);
   std::vector<uint8_t> zeros(static_cast<size_t>(blocks * s.num_scales() * 16), 0x5a);
   std::vector<float> scales(zeros.size(), 1e30f), bias(static_cast<size_t>(blocks * 16), -1e30f);

@@ -139,8 +139,8 @@ Value replaced(const OpContext& op, const Rows& of, const ir::Ints& places) {
   return taken(op, op.emit("concatenate", {of.data, of.updates}, {{"axis", int64_t{0}}}), 0, positions);
 }
 
-// How a reduction combines the data with an update, and with what for rows without one: with a number, or,
-// where there is none, with the row itself.
+// How a reduction combines the data with an update. Rows without an update are combined with a number that
+// changes nothing, or, if the operator has no such number, with themselves.
 struct Reduction {
   std::string_view name;
   std::string_view combine;
